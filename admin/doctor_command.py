@@ -118,7 +118,7 @@ def doctor(
         raise Failed(str(error)) from None
 
     if gathered.knows_nothing:
-        raise Failed("; ".join(gathered.problems) or "nothing could be read")
+        raise Failed("; ".join(map(str, gathered.problems)) or "nothing could be read")
 
     from admin.doctor.diagnosis import diagnose
     from admin.doctor.mending import patches

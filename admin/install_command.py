@@ -123,6 +123,13 @@ docs/install.md goes through it; docs/upgrade.md says how to change versions.
     help="Whose: of namespaces labelled fairway.dev/queueing=enabled, or of all that are not disabled.",
 )
 @click.option("--observe", is_flag=True, help="Hold nothing; tell and count what would be held, and why.")
+@click.option(
+    "--dispatcher-flag",
+    "dispatcher_flags",
+    multiple=True,
+    metavar="--NAME=VALUE",
+    help="A flag of fairway-dispatcher, such as --dispatcher-flag=--placement=karmada; repeat it.",
+)
 @click.option("--catalogue", type=_FILE, help="More device names, in YAML; they go before the built-in ones.")
 @click.option("--sample-queue", is_flag=True, help="Make a queue over all clusters to begin with.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others have set otherwise.")
@@ -141,6 +148,7 @@ def install(
     output: str,
     member_servers: tuple[str, ...],
     hold_kinds: tuple[str, ...],
+    dispatcher_flags: tuple[str, ...],
     catalogue: Path | None,
     force_conflicts: bool,
     timeout: str,
@@ -178,6 +186,7 @@ def install(
         hold_kinds=scope.kinds,
         hold_namespaces=namespaces,
         observe=bool(flags["observe"]),
+        dispatcher_flags=_dispatcher_flags(dispatcher_flags),
         sample_queue=bool(flags["sample_queue"]),
     )
     try:
@@ -292,6 +301,28 @@ def seconds(timeout: str) -> float:
         return parse_duration_s(timeout)
     except ValueError as error:
         raise Failed(f"--timeout {timeout}: {error}") from None
+
+
+def _dispatcher_flags(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Flags that the dispatcher takes, and that are not for the webhook as well. Raises Failed."""
+    from fairway.scope_flags import GROUP
+    from fairway.service.goflags import FlagError, parse_line
+    from queue_dispatcher.flags import GROUPS
+
+    known = [flag for group in GROUPS for flag in group.flags]
+    for text in texts:
+        try:
+            line = parse_line(known, [text], gone={})
+        except FlagError as error:
+            raise Failed(f"--dispatcher-flag={text}: {error}") from None
+        if line.arguments or not line.given:
+            raise Failed(f"--dispatcher-flag={text}: expected --NAME=VALUE")
+        shared = [flag.name for flag in GROUP.flags if line.is_set(flag)]
+        if shared:
+            raise Failed(
+                f"--dispatcher-flag={text}: the webhook needs it too: use --{shared[0]} of this command"
+            )
+    return texts
 
 
 def _servers(texts: tuple[str, ...]) -> dict[str, str]:

@@ -156,6 +156,8 @@ def queue(
 
     dispatcher = replace(dispatcher, namespaces=namespaces)
     namespace, slash, local = name.partition("/")
+    if not namespace or "/" in local or (slash and not local):
+        raise Failed(f"queue {name!r}: expected NAME or NAMESPACE/NAME")
     if slash:
         _show(
             dispatcher,

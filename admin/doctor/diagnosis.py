@@ -98,8 +98,7 @@ def diagnose(gathered: Gathered, checks: Iterable[Check]) -> Diagnosis:
         for each in check.findings(evidence)
     ]
     said += [
-        Said(READING, Verdict.UNKNOWN, "", problem, "correct it, or see what may read it")
-        for problem in gathered.problems
+        Said(READING, Verdict.UNKNOWN, "", problem.told, problem.remedy) for problem in gathered.problems
     ]
     said.sort(key=lambda each: -CONCERN.index(each.verdict))
     moment = datetime.fromtimestamp(evidence.now_ms / 1000, UTC)

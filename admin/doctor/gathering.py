@@ -6,7 +6,7 @@ nothing.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,6 +16,7 @@ from rich.console import Console
 from admin.doctor.catalogue import KINDS
 from admin.doctor.dump_reading import PlaneDump
 from admin.doctor.evidence import Evidence, NotRead, Plane, Role
+from admin.doctor.kinds import CLUSTERS
 from admin.doctor.member_kubeconfigs import BadMember, as_files, check_self_contained, member_kubeconfigs
 from admin.doctor.probing import probed
 from admin.doctor.reading import Read, read_plane
@@ -29,6 +30,8 @@ from fairway.kube.errors import KubeError
 
 _QPS, _BURST = 50.0, 100
 _AT_ONCE: Final = 8
+_REACHED: Final = "correct it, or see what may read it"
+_CORRECTED: Final = "correct this field of the object; the checks are made without the object"
 
 PlaneSource = LiveSource | DumpSource
 
@@ -51,12 +54,23 @@ class Patient:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be read, or not be put to use, and the mend."""
+
+    told: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return self.told
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
-    """The evidence, where each plane is from, and a sentence for each thing that could not be read."""
+    """The evidence, where each plane is from, and each thing that could not be read."""
 
     evidence: Evidence
     sources: Mapping[str, PlaneSource]
-    problems: tuple[str, ...]
+    problems: tuple[Problem, ...]
 
     @property
     def knows_nothing(self) -> bool:
@@ -75,7 +89,7 @@ async def gather_evidence(patient: Patient, now_ms: int, console: Console) -> Ga
     wanted += [(Role.MEMBER, name, source) for name, source in patient.members.items()]
     with _quiet():
         reads = await _read_all(wanted, patient.namespaces, console)
-    problems = [problem for read in reads for problem in read.problems]
+    problems = _problems(reads)
     planes = [read.plane for read in reads]
     evidence = Evidence(
         now_ms,
@@ -87,6 +101,7 @@ async def gather_evidence(patient: Patient, now_ms: int, console: Console) -> Ga
         found, more = await _members(evidence, patient, console)
         evidence = replace(evidence, members={**found, **evidence.members})
         problems += more
+    problems += _strangers(evidence, patient.members)
     if patient.probes:
         evidence = await probed(evidence, patient.tls, console)
     return Gathered(evidence, {name: source for _, name, source in wanted}, tuple(problems))
@@ -94,19 +109,20 @@ async def gather_evidence(patient: Patient, now_ms: int, console: Console) -> Ga
 
 async def _members(
     evidence: Evidence, patient: Patient, console: Console
-) -> tuple[dict[str, Plane], list[str]]:
+) -> tuple[dict[str, Plane], list[Problem]]:
     try:
         texts = member_kubeconfigs(evidence.on_host(), patient.namespaces[0])
     except NotRead as reason:
-        return {}, [f"--members-from-host: {reason.why}; {reason.remedy}"]
-    problems, usable = [], {}
+        return {}, [Problem(f"--members-from-host: {reason.why}", reason.remedy)]
+    problems, usable = list[Problem](), {}
     for name, text in texts.items():
         if name in patient.members:
             continue
         try:
             check_self_contained(text)
         except BadMember as error:
-            problems.append(f"Secret {patient.namespaces[0]}/{name}-kubeconfig: {error}")
+            told = f"Secret {patient.namespaces[0]}/{name}-kubeconfig: {error}"
+            problems.append(Problem(told, f"give a kubeconfig of it: --member {name}=KUBECONFIG"))
         else:
             usable[name] = text
     with ExitStack() as stack:
@@ -114,8 +130,34 @@ async def _members(
         wanted = [(Role.MEMBER, name, LiveSource(name, path, "")) for name, path in files]
         stack.enter_context(_quiet())
         reads = await _read_all(wanted, patient.namespaces, console)
-    problems += [problem for read in reads for problem in read.problems]
+    problems += _problems(reads)
     return {read.plane.name: read.plane for read in reads}, problems
+
+
+def _problems(reads: Sequence[Read]) -> list[Problem]:
+    """What the reads say, each with its mend."""
+    return [
+        Problem(told, remedy)
+        for read in reads
+        for told, remedy in (
+            *((one, _REACHED) for one in read.failures),
+            *((one, _CORRECTED) for one in read.problems),
+        )
+    ]
+
+
+def _strangers(evidence: Evidence, members: Iterable[str]) -> Iterator[Problem]:
+    """Members under a name that no Cluster has: checks that go by Clusters never look at them."""
+    try:
+        known = {cluster.name for cluster in evidence.on_karmada().listed(CLUSTERS)}
+    except NotRead:
+        return
+    for name in members:
+        if name not in known:
+            yield Problem(
+                f"--member {name}: Karmada has no Cluster {name}",
+                "give it the name of its Cluster: kubectl get clusters shows those that there are",
+            )
 
 
 @contextmanager
@@ -147,7 +189,7 @@ async def _read_all(
                     )
                 except (KubeError, DumpError) as error:
                     unread = {kind.name: str(error) for kind in KINDS[role]}
-                    return Read(Plane(role, name, unread=unread), (f"{name}: {error}",))
+                    return Read(Plane(role, name, unread=unread), failures=(f"{name}: {error}",))
                 finally:
                     progress.done()
 

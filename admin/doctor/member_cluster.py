@@ -82,15 +82,17 @@ class MemberCluster(KubeStruct, frozen=True):
         """Whether Karmada reaches it."""
         return self._says("Ready")
 
-    def lacks(self, group: str, kind: str) -> bool:
-        """Whether it is known not to serve a kind of an API group, in no version; False while Karmada has not
-        read all that it serves.
+    def serves(self, group: str, kind: str) -> bool | None:
+        """Whether it serves a kind of an API group, in any version; None for a kind that was not seen while
+        Karmada has not read all that it serves.
         """
-        return self._says("CompleteAPIEnablements") and not any(
+        if any(
             one.group_version.rpartition("/")[0] == group and each.kind == kind
             for one in self.status.api_enablements or ()
             for each in one.resources or ()
-        )
+        ):
+            return True
+        return False if self._says("CompleteAPIEnablements") else None
 
     def _says(self, condition: str) -> bool:
         return any(each.type == condition and each.status == "True" for each in self.status.conditions or ())

@@ -168,6 +168,13 @@ def asks_estimators(dispatcher: Program) -> bool:
     return flags.switch("enable-scheduler-estimator") or flags.is_set("estimator")
 
 
+def chooses_clusters(dispatcher: Program) -> bool:
+    """Whether a dispatcher's releases say to which clusters, as far as its policies let it."""
+    flags = dispatcher.arguments
+    stays_out = flags.text("placement") == "karmada" or flags.switch("observe")
+    return asks_estimators(dispatcher) and not stays_out
+
+
 def secret_of(plane: Plane, program: Program, file: File) -> Secret | None:
     """The Secret, None where there is none. Raises NotRead."""
     for secret in plane.listed(SECRETS):

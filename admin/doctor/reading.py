@@ -27,10 +27,14 @@ class _Version(KubeStruct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One API server as it was read, and a sentence for each object that could not be."""
+    """One API server as it was read, and a sentence for each object that could not be.
+
+    ``failures``: why it could not be read as a whole.
+    """
 
     plane: Plane
     problems: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 async def read_plane(

@@ -126,6 +126,10 @@ class _Planner:
                 self._asking_estimators(each) if each.kind.kind == "Deployment" else each
                 for each in manifests
             ]
+        flags = self.parts.settings.dispatcher_flags
+        manifests = [
+            with_arguments(each, flags) if each.kind.kind == "Deployment" else each for each in manifests
+        ]
         until = tuple(Available(each) for each in manifests if each.kind.kind == "Deployment")
         does = "run the dispatcher, which releases held workloads"
         return Step("dispatcher", does, HOST, (*actions, *applied(manifests)), until)

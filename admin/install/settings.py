@@ -54,6 +54,7 @@ class Settings:
     ``catalogue``: further resource names, as YAML.
     ``certificates``: name of the Secret that estimators serve with, empty for the one that is there.
     ``hold_namespaces``: whose workloads are held. ``observe``: nothing is, but what would be is told.
+    ``dispatcher_flags``: more flags of the dispatcher, as it takes them; each wins over what stands before.
     """
 
     registry: str = REGISTRY
@@ -70,4 +71,5 @@ class Settings:
     hold_kinds: frozenset[WorkloadKind] = frozenset()
     hold_namespaces: Namespaces = "enabled"
     observe: bool = False
+    dispatcher_flags: tuple[str, ...] = ()
     sample_queue: bool = False

@@ -1,10 +1,10 @@
 """Command lines as Go's pflag reads them, so that a deployment written for a Go program works unchanged.
 
-``--flag=value`` and ``--flag value``; switches as ``--flag`` or ``--flag=false`` (never ``--flag false``,
-where ``false`` is an argument); ``-v=4``, ``-v4`` and ``-v 4`` for one-letter names; ``_`` and ``-`` are the
-same in a name; the last of repeated flags wins; ``--`` ends the flags. argparse differs in each of these,
-hence this module: a program declares typed ``Flag`` rows, ``parse_line`` checks a command line against them,
-and ``CommandLine.value`` gives each flag's value with its type.
+``--flag=value`` and ``--flag value``; switches as ``--flag`` or ``--flag=false`` (``--flag false``, where
+``false`` would be an argument, is refused); ``-v=4``, ``-v4`` and ``-v 4`` for one-letter names; ``_`` and
+``-`` are the same in a name; the last of repeated flags wins; ``--`` ends the flags. argparse differs in each
+of these, hence this module: a program declares typed ``Flag`` rows, ``parse_line`` checks a command line
+against them, and ``CommandLine.value`` gives each flag's value with its type.
 """
 
 import difflib
@@ -110,6 +110,7 @@ def parse_line(flags: Iterable[Flag[object]], argv: Sequence[str], *, gone: Mapp
     given: dict[str, list[str]] = {}
     arguments: list[str] = []
     rest = list(reversed(argv))
+    bare = ""
 
     def accept(flag: Flag[object], inline: str | None, shown: str) -> None:
         if inline is None:
@@ -126,7 +127,8 @@ def parse_line(flags: Iterable[Flag[object]], argv: Sequence[str], *, gone: Mapp
         given.setdefault(flag.name, []).append(inline)
 
     while rest:
-        argument = rest.pop()
+        argument, after = rest.pop(), bare
+        bare = ""
         if argument == "--":
             arguments.extend(reversed(rest))
             break
@@ -136,8 +138,11 @@ def parse_line(flags: Iterable[Flag[object]], argv: Sequence[str], *, gone: Mapp
             if known is None:
                 raise FlagError(_unknown(name, by_name, gone))
             accept(known, value if equals else None, f"--{known.name}")
+            bare = known.name if known.switch and not equals else ""
         elif argument.startswith("-") and argument != "-":
             _accept_letters(argument, by_letter, accept)
+        elif after and argument.lower() in ("true", "false"):
+            raise FlagError(f"--{after} {argument}: expected --{after}={argument.lower()}")
         else:
             arguments.append(argument)
     return CommandLine(given, tuple(arguments))

@@ -22,6 +22,9 @@ from queue_dispatcher.api.service_class import Preemptible, ServiceClass
 
 _NOTHING_DISPLACED = "no effect yet: nothing is displaced"
 IS_ABOVE_OTHERS: Final = "it has queues below it, in which workloads wait: state it of those"
+KARMADA_CHOOSES: Final = (
+    "Karmada chooses the clusters; with estimators and --placement=fairway the dispatcher does"
+)
 """Why releases of a queue say no clusters, for `without_effect`."""
 
 Stated = ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
-from queue_dispatcher.api.effect import IS_ABOVE_OTHERS
+from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.cache.cache import Cache
@@ -46,7 +46,7 @@ def unplaced(cache: Cache, queue: ClusterQueue) -> str:
     if queue.name in cache.resolved.inner:
         return IS_ABOVE_OTHERS
     if not cache.preplaces:
-        return "Karmada chooses the clusters; with estimators and --placement=fairway the dispatcher does"
+        return KARMADA_CHOOSES
     return ""
 
 

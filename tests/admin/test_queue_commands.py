@@ -89,6 +89,15 @@ def test_a_local_queue_is_named_with_its_namespace(url: str, capsys: pytest.Capt
     assert "of ClusterQueue research" in out
 
 
+@pytest.mark.parametrize("name", ["", "/", "a/", "/b", "a/b/c", "a//b"])
+def test_what_names_no_queue_is_refused_before_anybody_is_asked(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = told(capsys, "queue", name, "--dispatcher", "http://127.0.0.1:1")
+    assert (code, out) == (1, "")
+    assert f"queue {name!r}: expected NAME or NAMESPACE/NAME" in err
+
+
 def test_pending_leaves_out_queues_in_which_nothing_waits(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,9 +55,17 @@ def test_switches_take_go_booleans_for_false(text: str) -> None:
 
 
 def test_a_switch_alone_is_true_and_leaves_the_next_argument_alone() -> None:
-    parsed = line("--enable-pprof", "false")
+    parsed = line("--enable-pprof", "version")
     assert parsed.value(PPROF) is True
-    assert parsed.arguments == ("false",)
+    assert parsed.arguments == ("version",)
+
+
+@pytest.mark.parametrize("word", ["true", "false", "False"])
+def test_a_value_apart_from_its_switch_is_told_how_to_stand(word: str) -> None:
+    expected = f"--enable-pprof {word}: expected --enable-pprof={word.lower()}"
+    with pytest.raises(FlagError, match=f"^{expected}$"):
+        line("--enable-pprof", word)
+    assert line("--enable-pprof=true", word).arguments == (word,)
 
 
 @pytest.mark.parametrize("argv", [["-v=4"], ["-v4"], ["-v", "4"], ["--v=4"], ["--v", "4"]])

@@ -21,11 +21,10 @@ from admin.doctor.objects.policy_placement import (
     POLICY_GANGS,
     POLICY_REPLICAS,
 )
+from admin.doctor.objects.queue_fields import QUEUE_EFFECT, QUEUE_FIELDS
 from admin.doctor.objects.queue_objects import (
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
-    QUEUE_EFFECT,
-    QUEUE_FIELDS,
     QUEUE_FLAVORS,
     QUEUE_TREE,
 )

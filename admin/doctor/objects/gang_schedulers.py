@@ -4,7 +4,7 @@ Nothing else asks: Karmada and the estimators look at kinds and room, so such po
 takes them. What a cluster serves is told by its Cluster object, which Karmada keeps.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -61,17 +61,28 @@ def _case(scheduler: str, entry: Entry, found: Seen, clusters: Mapping[str, Memb
     if not goes and binding.placement is not None:
         goes = set(found.cache.fleet.permitted(binding.placement))
     group = SERVES[scheduler]
-    lacking = sorted(name for name in goes if name in clusters and clusters[name].lacks(group, "PodGroup"))
-    if lacking:
-        where = ", ".join(lacking[:MAX_NAMED])
-        where += f" and {len(lacking) - MAX_NAMED} more" if len(lacking) > MAX_NAMED else ""
-        is_there = "is in" if binding.placed else "may go to"
+    served = {name: clusters[name].serves(group, "PodGroup") for name in sorted(goes & clusters.keys())}
+    is_there = "is in" if binding.placed else "may go to"
+    told = f"its pods name the scheduler {scheduler}, and it {is_there}"
+    if lacking := [name for name, serves in served.items() if serves is False]:
         yield Case(
             Verdict.WARNING,
-            f"its pods name the scheduler {scheduler}, and it {is_there} {where}, "
-            f"without PodGroups of {group}: nobody takes its pods there",
+            f"{told} {_some(lacking)}, without PodGroups of {group}: nobody takes its pods there",
             _REMEDY,
         )
+    if unread := [name for name, serves in served.items() if serves is None]:
+        yield Case(
+            Verdict.UNKNOWN,
+            f"{told} {_some(unread)}, and of what is served there Karmada has not read all "
+            f"(CompleteAPIEnablements is not True): whether PodGroups of {group} are is not known",
+            "wait until Karmada has read it; if it stays so: kubectl describe cluster, and that cluster's "
+            "APIServices",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 def _key(entry: Entry) -> tuple[Kind, str]:

@@ -1,26 +1,24 @@
-"""Checks of the queues' own objects: fields, the tree, flavors, classes.
+"""Checks of how the queues' own objects go together: the tree, flavors, quotas, classes.
 
-What is wrong with a field or a tree is what the dispatcher itself finds when it reads them.
+What is wrong with a tree is what the dispatcher itself finds when it reads them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.gathered import Case, gathered
-from admin.doctor.objects.seen import Seen, seen, title
+from admin.doctor.objects.queue_fields import edit_command, queue_title
+from admin.doctor.objects.seen import seen, title
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import ClusterQueue
-from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, Stated, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
     RESOURCE_FLAVORS,
     SERVICE_CLASSES,
 )
-from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.quota import ZERO, Percent
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.bindings.cluster import CLUSTERS
@@ -30,46 +28,6 @@ from queue_dispatcher.workloads.flavors import absent_flavors
 _PARENT = "spec.parent"
 
 
-def _fields(evidence: Evidence) -> Iterator[Finding]:
-    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
-    queues = found.cache.queues
-    read: Iterable[tuple[str, Sequence[Problem]]] = chain(
-        ((_queue_title(found, name), one.problems) for name, one in queues.queues.cluster_queues.items()),
-        ((f"LocalQueue {one.key}", one.problems) for one in queues.queues.local_queues.values()),
-        ((f"ResourceFlavor {name}", one.problems) for name, one in found.cache.flavors.values.items()),
-        ((f"ServiceClass {name}", one.problems) for name, one in queues.service_classes.values.items()),
-    )
-    for subject, problems in read:
-        for problem in problems:
-            yield Finding(
-                Verdict.WARNING,
-                subject,
-                str(problem),
-                f"correct the field: kubectl edit {subject.split()[0].lower()}",
-            )
-
-
-def _effect(evidence: Evidence) -> Iterator[Finding]:
-    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
-    queues = found.cache.queues
-    stated: Iterable[tuple[str, Stated]] = chain(
-        ((f"ClusterQueue {name}", one) for name, one in queues.cluster_queues.values.items()),
-        ((f"LocalQueue {one.key}", one) for one in queues.queues.local_queues.values()),
-        ((f"ResourceFlavor {name}", one) for name, one in found.cache.flavors.values.items()),
-        ((f"ServiceClass {name}", one) for name, one in queues.service_classes.values.items()),
-    )
-    inner = found.cache.resolved.inner
-    for subject, one in stated:
-        above = IS_ABOVE_OTHERS if isinstance(one, ClusterQueue) and one.name in inner else ""
-        for field in without_effect(one, above):
-            yield Finding(
-                Verdict.WARNING,
-                subject,
-                str(field),
-                "rely on something else, or remove the field until it has its effect",
-            )
-
-
 def _tree(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES)
     resolved = found.cache.resolved
@@ -77,16 +35,16 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
         for problem in problems:
             yield Finding(
                 Verdict.ERROR if problem.field == _PARENT else Verdict.WARNING,
-                _queue_title(found, name),
+                queue_title(found, name),
                 str(problem),
-                f"kubectl edit clusterqueue {name}",
+                edit_command(queue_title(found, name)),
             )
     for name in sorted(resolved.inner):
         queue = found.cache.queues.queues.cluster_queues[name]
         if name not in found.volcano and _owns_any(queue):
             yield Finding(
                 Verdict.NOTE,
-                _queue_title(found, name),
+                queue_title(found, name),
                 "spec.resourceGroups: it has queues below it, so its own quota is a pool that they borrow "
                 "from, on top of theirs",
                 "leave it if that is meant; else move the quota to the queues below",
@@ -106,7 +64,7 @@ def _flavors(evidence: Evidence) -> Iterator[Finding]:
         for problem in absent_flavors(queue, flavors):
             yield Finding(
                 Verdict.ERROR,
-                _queue_title(found, name),
+                queue_title(found, name),
                 str(problem),
                 "kubectl get resourceflavors shows those that there are",
             )
@@ -208,23 +166,6 @@ def _classes(evidence: Evidence) -> Iterator[Finding]:
     yield from gathered(missing)
 
 
-def _queue_title(found: Seen, name: str) -> str:
-    is_ours = name in found.cache.queues.cluster_queues.values
-    return f"ClusterQueue {name}" if is_ours else f"Queue {name}"
-
-
-QUEUE_FIELDS = Check(
-    "queue-fields",
-    "Can every field of queues, flavors and classes be read?",
-    "every field of queues, flavors and classes can be read",
-    _fields,
-)
-QUEUE_EFFECT = Check(
-    "queue-effect",
-    "Does every field of queues, flavors and classes that is stated do something?",
-    "every field of queues, flavors and classes that is stated has its effect",
-    _effect,
-)
 QUEUE_TREE = Check(
     "queue-tree",
     "Do the ClusterQueues form trees, with limits that can hold?",

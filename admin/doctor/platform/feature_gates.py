@@ -134,8 +134,8 @@ def _overcommit(evidence: Evidence) -> Iterable[Finding]:
             yield Finding(
                 Verdict.WARNING,
                 program.subject,
-                f"{OVERCOMMIT} is off: workloads that are released close together are placed on the same "
-                "free devices",
+                f"{OVERCOMMIT} is off: workloads that Karmada places close together are placed on the same "
+                "free devices, but for those that Fairway has promised its estimators",
                 f"run {SCHEDULER} and the estimators with --feature-gates={OVERCOMMIT}=true",
                 program.with_gate(OVERCOMMIT, True),
             )
@@ -143,8 +143,9 @@ def _overcommit(evidence: Evidence) -> Iterable[Finding]:
             yield Finding(
                 Verdict.NOTE,
                 program.subject,
-                f"{SCHEDULER} {program.version} has no {OVERCOMMIT}: workloads that are released close "
-                "together may be placed on the same free devices",
+                f"{SCHEDULER} {program.version} has no {OVERCOMMIT}: workloads that Karmada places close "
+                "together may be placed on the same free devices, but for those that Fairway has promised "
+                "its estimators",
                 "upgrade Karmada to 1.18 or newer, and switch it on",
             )
 
@@ -186,7 +187,7 @@ CHECKS: Final = (
     ),
     Check(
         "overcommit-gate",
-        f"Is {OVERCOMMIT} on, so that releases that come close together do not take the same devices?",
+        f"Is {OVERCOMMIT} on, so that workloads that are placed close together do not take the same devices?",
         f"{OVERCOMMIT} is on in the scheduler and the estimators",
         _overcommit,
     ),

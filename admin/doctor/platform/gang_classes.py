@@ -48,8 +48,7 @@ def _of_member(member: Plane) -> Iterator[Finding]:
     if not missing and not wrong:
         return
     told = [f"{_some(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
-    told += [f"{name}: {_compared(there[name], expected[name], base)}" for name in wrong[:1]]
-    told += [f"{len(wrong) - 1} more are not as expected"] if len(wrong) > 1 else []
+    told += _compared(wrong, there, expected, base)
     yield Finding(
         Verdict.WARNING,
         subject,
@@ -59,14 +58,23 @@ def _of_member(member: Plane) -> Iterator[Finding]:
     )
 
 
-def _compared(found: PriorityRules, expected: PriorityRules, base: int) -> str:
-    """The first thing that is wrong with one of them."""
-    if found.is_default:
-        return "globalDefault: expected false, found true"
-    if found.preempts:
-        return "preemptionPolicy: expected Never, found PreemptLowerPriority"
-    why = f" (right above the {base} of pods that name no class)" if base else ""
-    return f"value: expected {expected.value}{why}, found {found.value}"
+def _compared(
+    wrong: Sequence[str], there: Mapping[str, PriorityRules], expected: Mapping[str, PriorityRules], base: int
+) -> Iterator[str]:
+    """Everything that is wrong with them, those together that have the same field wrong."""
+    if names := [name for name in wrong if there[name].is_default]:
+        yield f"{_some(names)}: globalDefault: expected false, found true"
+    if names := [name for name in wrong if there[name].preempts]:
+        yield f"{_some(names)}: preemptionPolicy: expected Never, found PreemptLowerPriority"
+    if names := [name for name in wrong if there[name].value != expected[name].value]:
+        wanted, found = ([of[name].value for name in names] for of in (expected, there))
+        why = f" (right above the {base} of pods that name no class)" if base else ""
+        yield f"{_some(names)}: value: expected {_values(wanted)}{why}, found {_values(found)}"
+
+
+def _values(values: Sequence[int]) -> str:
+    is_run = len(values) > 2 and list(values) == list(range(values[0], values[0] + len(values)))
+    return f"{values[0]} to {values[-1]}" if is_run else ", ".join(map(str, values))
 
 
 def _remedy(wrong: Sequence[str], expected: Mapping[str, PriorityRules], base: int) -> str:

@@ -1,15 +1,15 @@
 """Whether something holds bindings, and whether it is what this release of Fairway registers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 from admin.doctor.admission import is_about_bindings
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
-from admin.doctor.finding import Finding, Verdict
+from admin.doctor.finding import Finding, Verdict, does_not_apply
 from admin.doctor.kinds import MUTATING
-from admin.doctor.program import DISPATCHER, OUR_WEBHOOK, programs
+from admin.doctor.program import DISPATCHER, OUR_WEBHOOK, Program, needed, programs
 from admin.doctor.registration import (
     APPLY_POLICIES,
     REPAIR,
@@ -145,15 +145,16 @@ def _others(evidence: Evidence) -> Iterable[Finding]:
 
 def _scopes(evidence: Evidence) -> Iterable[Finding]:
     """What holds and what releases have to be told the same."""
-    if evidence.host is None:
+    host = evidence.on_host()
+    there = {program.name for program in programs(host, (OUR_WEBHOOK, DISPATCHER))}
+    if not there:
+        yield does_not_apply(f"nothing runs {OUR_WEBHOOK} or {DISPATCHER}")
         return
-    told = {
-        program.name: {name: program.arguments.values.get(name, ()) for name in _SCOPE}
-        for program in programs(evidence.host, (OUR_WEBHOOK, DISPATCHER))
-    }
-    if len(told) < len((OUR_WEBHOOK, DISPATCHER)):
+    releases = _scope_of(needed(host, DISPATCHER)[-1])
+    if OUR_WEBHOOK not in there and registered(evidence).in_force:
+        yield from _scope_of_policies(releases)
         return
-    holds, releases = told[OUR_WEBHOOK], told[DISPATCHER]
+    holds = _scope_of(needed(host, OUR_WEBHOOK)[-1])
     for name in _SCOPE:
         if sorted(holds[name]) != sorted(releases[name]):
             shown = [", ".join(values[name]) or "nothing" for values in (holds, releases)]
@@ -164,6 +165,23 @@ def _scopes(evidence: Evidence) -> Iterable[Finding]:
                 "the other lets go, or charges what was never held",
                 "give both the same: run fairway install again",
             )
+
+
+def _scope_of(program: Program) -> dict[str, tuple[str, ...]]:
+    return {name: program.arguments.values.get(name, ()) for name in _SCOPE}
+
+
+def _scope_of_policies(releases: Mapping[str, Sequence[str]]) -> Iterable[Finding]:
+    """Policies do not say by which flags they were made; `policy-entries` expects those of no flags."""
+    stated = [f"--{name}={value}" for name in _SCOPE for value in releases[name]]
+    if stated:
+        yield Finding(
+            Verdict.UNKNOWN,
+            f"Deployment {DISPATCHER}",
+            f"is told {' '.join(stated)}, and admission policies hold in place of {OUR_WEBHOOK}: they do not "
+            "say by which flags they were made",
+            f"compare them with the output of: {OUR_WEBHOOK} policies {' '.join(stated)}",
+        )
 
 
 CHECKS: Final = (

@@ -14,7 +14,7 @@ from fairway.kube.objects import (
 from fairway.quantity import NANO, QuantityError, parse_nano
 from fairway.resources import CPU
 from fairway.selectors import SelectorError
-from fairway.service.durations import DurationError, parse_duration_s
+from fairway.service.durations import LONGEST, DurationError, TooLongDurationError, parse_duration_s
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.api.objects import AgeingSpec
 from queue_dispatcher.api.problem import Problem
@@ -80,22 +80,35 @@ def duration_ms(
     raw: str | None, default: Default, field: str, problems: Problems, *, may_be_zero: bool = False
 ) -> int | Default:
     """A duration above zero in milliseconds, or from zero on; ``default`` where none is said, or a wrong
-    one.
+    one. Rounded to the nearest millisecond, and up to one: what is above zero never becomes zero.
     """
     if raw is None or raw == "":
         return default
-    meanwhile = "read as if it were not there"
+    meanwhile = "read as if it were not there" if default is None else f"read as {_in_units(default)}"
     try:
-        milliseconds = round(parse_duration_s(raw) * 1000)
+        seconds = parse_duration_s(raw)
+    except TooLongDurationError:
+        problems.add(field, f"{shown(raw)}: too long: expected at most {LONGEST}; {meanwhile}")
+        return default
     except DurationError:
         problems.add(field, f"{shown(raw)}: expected a duration such as 90s, 5m or 1h30m; {meanwhile}")
         return default
-    if milliseconds == 0 and may_be_zero:
+    if seconds > 0:
+        return max(1, round(seconds * 1000))
+    if seconds == 0 and may_be_zero:
         return 0
-    if milliseconds < 1:
-        problems.add(field, f"{shown(raw)}: expected a duration above zero; {meanwhile}")
-        return default
-    return milliseconds
+    least = "of zero or more" if may_be_zero else "above zero"
+    problems.add(field, f"{shown(raw)}: expected a duration {least}; {meanwhile}")
+    return default
+
+
+def _in_units(milliseconds: int) -> str:
+    """In the largest unit that gives a whole number, such as ``15m``."""
+    units = (("h", 3_600_000), ("m", 60_000), ("s", 1000))
+    return next(
+        (f"{milliseconds // size}{unit}" for unit, size in units if milliseconds % size == 0),
+        f"{milliseconds}ms",
+    )
 
 
 def amount(name: str, raw: RawQuantity, field: str, problems: Problems) -> int | None:

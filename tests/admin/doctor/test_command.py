@@ -154,6 +154,27 @@ def test_a_host_alone_leaves_what_karmada_knows_unknown(doctor: Doctor, tmp_path
     assert "the karmada API server was not given; mend: add --karmada KUBECONFIG" in done.out
 
 
+def test_what_could_not_be_read_says_what_mends_it(doctor: Doctor, tmp_path: Path) -> None:
+    made = Installation().edit("karmada", "Cluster/a", "spec.syncMode", ["Push"])
+    words = dumps(made, tmp_path)
+    words += ["--member", f"wst={tmp_path / 'b.json'}"]
+    said = json.loads(doctor(*words, "--offline", "-o", "json").out)["said"]
+    reading = {each["message"]: each["remedy"] for each in said if each["check"] == "reading"}
+    (field,) = (told for told in reading if "syncMode" in told)
+    assert reading[field] == "correct this field of the object; the checks are made without the object"
+    assert "kubectl get clusters" in reading["--member wst: Karmada has no Cluster wst"]
+    assert not any("--member b" in told for told in reading)
+
+
+def test_members_are_strangers_only_where_clusters_are_known(doctor: Doctor, tmp_path: Path) -> None:
+    words = dumps(Installation(), tmp_path)
+    alone = [words[at + n] for at in range(0, len(words), 2) if words[at] != "--karmada" for n in (0, 1)]
+    alone += ["--member", f"wst={tmp_path / 'b.json'}"]
+    lines = doctor(*alone, "--offline").out.splitlines()
+    assert any("the karmada API server was not given" in line for line in lines)
+    assert not any("Karmada has no Cluster" in line for line in lines)
+
+
 def test_all_checks_are_listed(doctor: Doctor) -> None:
     done = doctor("--list")
     assert done.code == 0

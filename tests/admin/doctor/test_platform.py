@@ -272,7 +272,7 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
     (
         "overcommit-gate",
         W,
-        "released close together",
+        "that Karmada places close together",
         lambda o: o.flags(SCHEDULER, f"{GATES}=SchedulingOvercommitProtection=false"),
     ),
     (
@@ -420,9 +420,20 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
     (
         "gang-classes",
         W,
-        "fairway-gang-1: value: expected 1001 (right above the 1000 of pods that name no class), found 1; "
-        "7 more are not as expected",
+        "fairway-gang-1 to fairway-gang-8: value: expected 1001 to 1008 (right above the 1000 of pods that "
+        "name no class), found 1 to 8: gangs",
         lambda o: o.plus("a", USUAL),
+    ),
+    (
+        "gang-classes",
+        W,
+        "fairway-gang-2: preemptionPolicy: expected Never, found PreemptLowerPriority; "
+        "fairway-gang-4, fairway-gang-6: value: expected 4, 6, found 40, 6000: gangs",
+        lambda o: (
+            o.edit("a", f"{CLASS}-4", "value", 40)
+            .edit("a", f"{CLASS}-6", "value", 6000)
+            .edit("a", f"{CLASS}-2", "preemptionPolicy", None)
+        ),
     ),
     ("gang-classes", U, "a: priorityclasses", lambda o: _no_classes(o)),
     ("gang-classes", U, "no member cluster was given", lambda o: replace(o, members={})),
@@ -556,6 +567,12 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
         E,
         "--observe: fairway-webhook is told nothing, the dispatcher true",
         lambda o: o.flags("fairway-dispatcher", "--observe"),
+    ),
+    (
+        "scope-agrees",
+        U,
+        "is told --hold-kind=Job.batch, and admission policies hold in place of fairway-webhook",
+        lambda o: _by_policies(o).flags("fairway-dispatcher", "--hold-kind=Job.batch"),
     ),
     ("webhook-entries", E, "no entry creation.fairway.dev", entry("name", "other.fairway.dev")),
     ("webhook-entries", W, "failurePolicy: expected Fail, found Ignore", entry("failurePolicy", "Ignore")),
@@ -821,9 +838,28 @@ def test_classes_that_are_wrong_have_to_go_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda o: replace(o, host=None), "host: the host API server was not given"),
+        (lambda o: o.without("host", "Deployment/fairway-webhook"), "or pod runs fairway-webhook"),
+        (lambda o: o.without("host", "Deployment/fairway-dispatcher"), "or pod runs fairway-dispatcher"),
+        (lambda o: _by_policies(o), ""),
+    ],
+    ids=["no-host", "no-webhook", "no-dispatcher", "policies-of-no-flags"],
+)
+def test_scopes_that_cannot_be_compared_are_not_called_well(
+    change: Change, says: str, tmp_path: Path
+) -> None:
+    told = findings(change(Installation()).evidence(tmp_path)).get("scope-agrees", [])
+    assert [each.verdict for each in told] == [U] * bool(says)
+    assert all(says in f"{each.subject}: {each.message}" and each.remedy for each in told)
+
+
+@pytest.mark.parametrize(
     ("check", "kinds", "says"),
     [
         ("dispatcher-flags", (DEPLOYMENTS, PODS), "nothing runs fairway-dispatcher"),
+        ("scope-agrees", (DEPLOYMENTS, PODS), "nothing runs fairway-webhook or fairway-dispatcher"),
         ("estimator-reach", (CLUSTERS,), "there is no Cluster whose estimator would be asked"),
         ("webhook-reach", (MUTATING, VALIDATING), "no webhook is registered by a URL"),
     ],
@@ -856,7 +892,8 @@ ALSO: dict[str, set[str]] = {
     # An old estimator is Karmada's own.
     "it sees no requests": {"karmada-release"},
     # Who does not run asks nobody.
-    "what is held is never released": {"dispatcher-flags"},
+    "what is held is never released": {"dispatcher-flags", "scope-agrees"},
+    "no admission policies take its place": {"scope-agrees"},
     # What cannot be read has no day on which it ends.
     "expected PEM certificates": {"certificate-expiry"},
 }
@@ -867,6 +904,15 @@ def _ranked(one: Installation, *classes: Manifest) -> Installation:
     for each in gang_classes():
         one = one.without("a", f"PriorityClass/{_name(each)}")
     return one.plus("a", *classes) if classes else one
+
+
+def _by_policies(one: Installation) -> Installation:
+    """Admission policies in place of the webhook."""
+    return (
+        one.plus("karmada", *admission_policies())
+        .without("karmada", HOOK)
+        .without("host", "Deployment/fairway-webhook")
+    )
 
 
 def _no_classes(one: Installation) -> Installation:

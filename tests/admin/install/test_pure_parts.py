@@ -387,6 +387,13 @@ def test_a_file_that_is_not_there_is_told(
         (["install", "--member-server", "x"], "--member-server x: expected NAME=URL"),
         (["install", "--karmada-server", "karmada:5443"], "expected https://HOST[:PORT]"),
         (["install", "--timeout", "soon"], "--timeout soon"),
+        (["install", "--dispatcher-flag=--placment=karmada"], "did you mean --placement?"),
+        (["install", "--dispatcher-flag=--placement=east"], "expected fairway or karmada"),
+        (["install", "--dispatcher-flag=guidance"], "--dispatcher-flag=guidance: expected --NAME=VALUE"),
+        (
+            ["install", "--dispatcher-flag=--observe"],
+            "needs it too: use --observe of this command",
+        ),
     ],
 )
 def test_flags_that_cannot_work_are_told(

@@ -31,6 +31,7 @@ SHARED = replace(SETTINGS, estimator=EstimatorMode.SHARED)
 NOTHING_HELD = replace(SETTINGS, hold=Hold.NONE)
 ALL_KINDS = replace(SETTINGS, interpreters=Interpreters.ALL)
 NO_KINDS = replace(SETTINGS, interpreters=Interpreters.NONE)
+LEFT_TO_KARMADA = replace(SETTINGS, dispatcher_flags=("--placement=karmada", "--guidance=false"))
 BUDGETS = "/apis/policy/v1/namespaces/karmada-system/poddisruptionbudgets"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 CERTIFICATES = "/api/v1/namespaces/fairway-system/secrets"
@@ -75,6 +76,8 @@ def removed(done: tuple[Done, ...]) -> list[str]:
         (ALL_KINDS, SETTINGS),
         (ALL_KINDS, NO_KINDS),
         (NO_KINDS, SETTINGS),
+        (SETTINGS, LEFT_TO_KARMADA),
+        (LEFT_TO_KARMADA, SETTINGS),
     ],
 )
 def test_a_switch_ends_as_if_the_later_settings_had_been_the_first(before: Settings, after: Settings) -> None:
@@ -94,6 +97,22 @@ def test_a_switch_ends_as_if_the_later_settings_had_been_the_first(before: Setti
         written = made.writes()
         assert removed(await made.install(after)) == []
         assert made.writes() == written
+
+    on(scenario)
+
+
+def test_flags_for_the_dispatcher_stand_behind_all_others_and_nowhere_else() -> None:
+    async def scenario(made: Fleet) -> None:
+        await made.install(LEFT_TO_KARMADA)
+        told = {
+            container["name"]: container["args"]
+            for name, obj in made.state().items()
+            if name.startswith("host apps/v1/deployments")
+            for container in obj["spec"]["template"]["spec"]["containers"]
+            if "--placement=karmada" in container.get("args", ())
+        }
+        assert told.keys() == {"fairway-dispatcher"}
+        assert told["fairway-dispatcher"][-2:] == ["--placement=karmada", "--guidance=false"]
 
     on(scenario)
 

@@ -364,7 +364,7 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
                 "requeue": {"backoffBase": "-1m", "backoffMax": "0s", "backoffLimit": -1},
                 "maxWait": "1d",
                 "maxRuntime": "9" * 30 + "h",
-                "minRuntime": "0.1ms",
+                "minRuntime": "0ms",
                 "preemptible": "Perhaps",
                 "ageing": {},
             }
@@ -396,6 +396,39 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
 def test_a_lost_cluster_is_waited_for_a_while_or_without_end(stated: Spec, expected: int) -> None:
     read = read_service_class(service_class(stated))
     assert (read.cluster_lost_timeout_ms, read.problems) == (expected, ())
+
+
+@pytest.mark.parametrize(
+    ("stated", "read", "told"),
+    [
+        ("2562048h", 900_000, "'2562048h': too long: expected at most 2562047h; read as 15m"),
+        ("1h 5m", 900_000, "'1h 5m': expected a duration such as 90s, 5m or 1h30m; read as 15m"),
+        ("-15m", 900_000, "'-15m': expected a duration of zero or more; read as 15m"),
+        # What is above zero is not never.
+        ("0.0001ms", 1, ""),
+        ("1.4ms", 1, ""),
+        ("35ms", 35, ""),
+    ],
+)
+def test_a_duration_says_what_is_wrong_and_what_it_is_read_as(stated: str, read: int, told: str) -> None:
+    found = read_service_class(service_class({"clusterLostTimeout": stated}))
+    assert found.cluster_lost_timeout_ms == read
+    assert [str(one) for one in found.problems] == ([f"spec.clusterLostTimeout: {told}"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("field", "stated", "told"),
+    [
+        ("startTimeout", "0s", "'0s': expected a duration above zero; read as 5m"),
+        ("startTimeout", "9999999h", "'9999999h': too long: expected at most 2562047h; read as 5m"),
+        ("readyTimeout", "9999999h", "too long: expected at most 2562047h; read as if it were not there"),
+        ("maxWait", "soon", "expected a duration such as 90s, 5m or 1h30m; read as if it were not there"),
+    ],
+)
+def test_all_durations_say_it_alike(field: str, stated: str, told: str) -> None:
+    (problem,) = read_service_class(service_class({field: stated})).problems
+    assert problem.field == f"spec.{field}"
+    assert problem.message.endswith(told)
 
 
 def test_a_longest_wait_below_the_first_is_the_first() -> None:

@@ -458,6 +458,14 @@ CLASSES = (
     Example("no time to run in", "ServiceClass", {"readyTimeout": "0s"}, "above 0", "spec.readyTimeout"),
     Example("a time for a cluster to come back", "ServiceClass", {"clusterLostTimeout": "1h"}),
     Example("a cluster that is waited for without end", "ServiceClass", {"clusterLostTimeout": "0s"}),
+    Example("a cluster that is waited for for ages", "ServiceClass", {"clusterLostTimeout": "2562047h"}),
+    Example(
+        "a time beyond 64 bits of nanoseconds",
+        "ServiceClass",
+        {"clusterLostTimeout": "2562048h"},
+        "must be at most 2562047h",
+        "spec.clusterLostTimeout",
+    ),
     Example(
         "a time without a unit",
         "ServiceClass",

@@ -13,12 +13,14 @@ VOLCANO, KAI = "scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2alpha2"
 NATIVE = "scheduling.k8s.io/v1beta1"
 
 
-def serving(world: World, name: str, *versions: str, complete: bool = True) -> None:
-    """The cluster serves PodGroups of these API groups."""
+def serving(world: World, name: str, *versions: str, complete: bool | None = True) -> None:
+    """The cluster serves PodGroups of these API groups; ``complete``: what its condition says, None for
+    none.
+    """
     (cluster,) = (one for one in world.objects[CLUSTERS.name] if one["metadata"]["name"] == name)
     status = cluster["status"]
-    said = {"type": "CompleteAPIEnablements", "status": "True" if complete else "False"}
-    status["conditions"] = [{"type": "Ready", "status": "True"}, said]
+    said = [] if complete is None else [{"type": "CompleteAPIEnablements", "status": str(complete)}]
+    status["conditions"] = [{"type": "Ready", "status": "True"}, *said]
     status["apiEnablements"] = [
         {"groupVersion": "batch/v1", "resources": [{"name": "jobs", "kind": "Job"}]},
         *(
@@ -68,10 +70,15 @@ def test_who_names_a_scheduler_that_is_not_there_is_told(
         assert f"name the scheduler {scheduler}" in found.message
 
 
-def test_what_karmada_has_not_read_is_not_missing() -> None:
+@pytest.mark.parametrize("complete", [None, False], ids=["no condition", "False"])
+def test_what_karmada_has_not_read_is_neither_missing_nor_there(complete: bool | None) -> None:
     world = naming("volcano", "waits")
-    serving(world, "m1", complete=False)
-    assert world.findings() == {}
+    serving(world, "m1", complete=complete)
+    serving(world, "m2", VOLCANO, complete=complete)
+    (found,) = world.findings()["gang-schedulers"]
+    assert found.verdict is Verdict.UNKNOWN
+    assert "it may go to m1, and of what is served there Karmada has not read all" in found.message
+    assert found.remedy
 
 
 def test_what_cannot_be_read_is_left_to_others() -> None:
