@@ -50,6 +50,8 @@ class Seen:
     was seen placed as a whole; ``was_bound``, ``has_run``: and all of its pods with nodes since, and running;
     ``was_lost``: it has lost a place since the release.
     ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
+    ``began_ms``: when all of it was first placed, before it grew if it did; 0 where this process has not seen
+    that.
     """
 
     release: int = 0
@@ -62,6 +64,7 @@ class Seen:
     was_lost: bool = False
     kicked_ms: int = 0
     kicks: int = 0
+    began_ms: int = 0
 
     @property
     def tried_ms(self) -> int:
@@ -83,8 +86,10 @@ def released(record: AdmissionRecord, elapsed_ms: int, before: Seen) -> Seen:
     happened since.
     """
     if before.release == record.admitted_ms:
-        return replace(before, is_ours=True)
-    return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms)
+        began_ms = before.began_ms or (0 if before.is_lacking or record.began_ms else before.since_ms)
+        return replace(before, is_ours=True, began_ms=began_ms)
+    began_ms = before.began_ms if record.began_ms else 0
+    return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms, began_ms=began_ms)
 
 
 def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_COUNTED) -> Seen:
@@ -97,7 +102,18 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
     runs = not (is_lacking or progress.starting or progress.idle or progress.silent)
     is_bound = not is_lacking and lacking_nodes(binding, counts) == 0
     if seen.release != record.admitted_ms:
-        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs, is_bound)
+        # What grew goes on running.
+        began_ms = seen.began_ms if record.began_ms else 0
+        return Seen(
+            record.admitted_ms,
+            False,
+            elapsed_ms,
+            is_lacking,
+            not is_lacking,
+            runs,
+            is_bound,
+            began_ms=began_ms,
+        )
     if is_lacking == seen.is_lacking:
         has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
         if (has_run, was_bound) == (seen.has_run, seen.was_bound):
@@ -112,6 +128,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         has_run=runs,
         was_bound=is_bound,
         was_lost=seen.was_lost or (is_lacking and seen.was_placed),
+        began_ms=seen.began_ms or (0 if is_lacking or seen.was_placed or record.began_ms else elapsed_ms),
     )
 
 
@@ -139,6 +156,25 @@ def since_day_ms(binding: Binding, seen: Seen, now: Moment) -> int:
         return first_seen_ms
     refused_ms = binding.scheduled.changed_ms if binding.scheduled is not None and binding.is_refused else 0
     return min(first_seen_ms, max(record.admitted_ms, refused_ms))
+
+
+def began_day_ms(binding: Binding, seen: Seen, now: Moment) -> int | None:
+    """Since when the workload runs: since all of it was first placed, epoch milliseconds, never in the
+    future; None where it has not been, as far as is known, or is scaled to nothing.
+
+    Neither growth nor the loss of a cluster begins anew, being taken back does. Of what this process has not
+    seen placed that counts which is written: of a release that was placed at once, its own time.
+    """
+    record = binding.record
+    if record is None or not record.replicas or not binding.demand.replicas:
+        return None
+    if seen.began_ms:
+        return now.day_ms - max(0, now.elapsed_ms - seen.began_ms)
+    if not record.began_ms and not seen.was_placed:
+        return None
+    first_seen_ms = now.day_ms - max(0, now.elapsed_ms - seen.since_ms)
+    # Nothing ran before it was there, whatever the clock of its leader said.
+    return min(first_seen_ms, max(record.began_ms or record.admitted_ms, binding.created_ms))
 
 
 def lacks_replicas(binding: Binding) -> bool:
