@@ -51,9 +51,11 @@ NO_LIMITS: Final = StatedLimits()
 
 def runtime_limits(promised: ServiceClass, stated: Iterable[RuntimeLimit]) -> tuple[RuntimeLimit, ...]:
     """All that bounds the run of a workload of this class that states so much itself, the least first."""
-    limits = list(stated)
-    if promised.max_runtime_ms is not None:
-        limit_ms = promised.max_runtime_ms
+    limits, limit_ms = list(stated), promised.max_runtime_ms
+    if limit_ms is None and not limits:
+        # As of most, and asked whenever anything happens.
+        return ()
+    if limit_ms is not None:
         by = f"its maxRuntime of {shown_duration(limit_ms)} (ServiceClass {promised.name})"
         limits.append(RuntimeLimit(limit_ms, by))
     return tuple(sorted(limits, key=lambda one: (one.limit_ms, not one.is_ours, one.by)))
