@@ -50,8 +50,8 @@ class Seen:
     was seen placed as a whole; ``was_bound``, ``has_run``: and all of its pods with nodes since, and running;
     ``was_lost``: it has lost a place since the release.
     ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
-    ``began_ms``: when all of it was first placed, before it grew if it did; 0 where this process has not seen
-    that.
+    ``began_ms``: when all that was admitted was first placed, before it grew if it did; 0 where this process
+    has not seen that. ``is_unbegun``: that has not been since, as far as it has seen.
     """
 
     release: int = 0
@@ -65,6 +65,7 @@ class Seen:
     kicked_ms: int = 0
     kicks: int = 0
     began_ms: int = 0
+    is_unbegun: bool = False
 
     @property
     def tried_ms(self) -> int:
@@ -86,10 +87,16 @@ def released(record: AdmissionRecord, elapsed_ms: int, before: Seen) -> Seen:
     happened since.
     """
     if before.release == record.admitted_ms:
-        began_ms = before.began_ms or (0 if before.is_lacking or record.began_ms else before.since_ms)
+        began_ms = before.began_ms or (0 if before.is_unbegun or record.began_ms else before.since_ms)
         return replace(before, is_ours=True, began_ms=began_ms)
     began_ms = before.began_ms if record.began_ms else 0
-    return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms, began_ms=began_ms)
+    return Seen(
+        record.admitted_ms,
+        is_ours=True,
+        since_ms=elapsed_ms,
+        began_ms=began_ms,
+        is_unbegun=not record.began_ms,
+    )
 
 
 def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_COUNTED) -> Seen:
@@ -113,7 +120,10 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
             runs,
             is_bound,
             began_ms=began_ms,
+            is_unbegun=not (record.began_ms or _is_begun(binding, record)),
         )
+    if seen.is_unbegun and _is_begun(binding, record):
+        seen = replace(seen, began_ms=elapsed_ms, is_unbegun=False)
     if is_lacking == seen.is_lacking:
         has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
         if (has_run, was_bound) == (seen.has_run, seen.was_bound):
@@ -128,7 +138,8 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         has_run=runs,
         was_bound=is_bound,
         was_lost=seen.was_lost or (is_lacking and seen.was_placed),
-        began_ms=seen.began_ms or (0 if is_lacking or seen.was_placed or record.began_ms else elapsed_ms),
+        began_ms=seen.began_ms,
+        is_unbegun=seen.is_unbegun,
     )
 
 
@@ -159,8 +170,8 @@ def since_day_ms(binding: Binding, seen: Seen, now: Moment) -> int:
 
 
 def began_day_ms(binding: Binding, seen: Seen, now: Moment) -> int | None:
-    """Since when the workload runs: since all of it was first placed, epoch milliseconds, never in the
-    future; None where it has not been, as far as is known, or is scaled to nothing.
+    """Since when the workload runs, epoch milliseconds, never in the future: since all that was admitted was
+    first placed. None where it has not been, as far as is known, or is scaled to nothing.
 
     Neither growth nor the loss of a cluster begins anew, being taken back does. Of what this process has not
     seen placed that counts which is written: of a release that was placed at once, its own time.
@@ -170,11 +181,18 @@ def began_day_ms(binding: Binding, seen: Seen, now: Moment) -> int | None:
         return None
     if seen.began_ms:
         return now.day_ms - max(0, now.elapsed_ms - seen.began_ms)
-    if not record.began_ms and not seen.was_placed:
+    if seen.is_unbegun:
         return None
     first_seen_ms = now.day_ms - max(0, now.elapsed_ms - seen.since_ms)
     # Nothing ran before it was there, whatever the clock of its leader said.
     return min(first_seen_ms, max(record.began_ms or record.admitted_ms, binding.created_ms))
+
+
+def _is_begun(binding: Binding, record: AdmissionRecord) -> bool:
+    """Whether all that was admitted, as far as it is wanted still, is placed; what grew may wait for more."""
+    if binding.demand.is_set:
+        return bool(binding.placed)
+    return 0 < min(record.replicas, binding.demand.replicas) <= placed_replicas(binding)
 
 
 def lacks_replicas(binding: Binding) -> bool:

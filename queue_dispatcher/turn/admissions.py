@@ -214,11 +214,10 @@ def _record(
 
 def _began_ms(entry: Entry, now: Moment) -> int:
     """Since when what grows runs; 0 where nothing of it does."""
-    binding, record = entry.binding, entry.binding.record
+    binding = entry.binding
     if not binding.placed or not (binding.demand.is_set or placed_replicas(binding)):
         return 0
-    began_ms = began_day_ms(binding, entry.seen, now)
-    return began_ms or (record.began_ms or record.admitted_ms if record is not None else 0)
+    return began_day_ms(binding, entry.seen, now) or 0
 
 
 def _knows_template(cache: Cache, entry: Entry) -> bool:

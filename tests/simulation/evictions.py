@@ -15,6 +15,8 @@ _WITHIN_MS: Final = 30_000
 """How long the dispatcher may take for what it may do, while nothing keeps it from that."""
 _EARLY_MS: Final = 12_000
 """So much earlier somebody may stop it who has not seen it placed, but knows when it was released."""
+_DELAYED_MS: Final = 60_000
+"""The same where releases may be written long after they were decided."""
 _BEFORE: Final = "nothing is stopped before its time"
 
 
@@ -51,7 +53,8 @@ class Evictions(Losses):
             began_ms = self._began_ms.pop(key, None)
         else:
             began_ms = self._began_ms.get(key)
-            if began_ms is None and is_whole(after) and placed(after):
+            admitted = min(replicas(after), (record_of(after) or {})["replicas"])
+            if began_ms is None and 0 < admitted <= placed(after):
                 self._began_ms[key] = written.at_ms
         before = written.before
         if before is not None and after is not None and written.user.startswith("dispatcher"):
@@ -84,7 +87,8 @@ class Evictions(Losses):
             name = f"{mate['metadata']['namespace']}/{mate['metadata']['name']}"
             ends.append(self._end_ms(self._line(mate), self._began_ms.get(name)))
         end_ms = min((ms for ms in ends if ms is not None), default=None)
-        if end_ms is None or written.at_ms < end_ms - _EARLY_MS:
+        early_ms = _EARLY_MS if self.world.faults.is_calm() and self._is_quick() else _DELAYED_MS
+        if end_ms is None or written.at_ms < end_ms - early_ms:
             left = "it may run without end" if end_ms is None else f"{(end_ms - written.at_ms) / 1000} s left"
             self._break(_BEFORE, key, left)
 
@@ -132,6 +136,11 @@ class Evictions(Losses):
             return None
         stated = [seconds for seconds in (line.may_run_s, line.says_s) if seconds]
         return began_ms + 1000 * min(stated) if stated else None
+
+    def _is_quick(self) -> bool:
+        """Whether releases are written as soon as they are decided."""
+        slow = ("slow_writes", "api_away", "pause", "server_error", "too_many", "conflict", "timeout")
+        return not any(fault.kind.startswith(slow) for fault in self.world.story.of(FaultLine))
 
     def _has_wrong_clocks(self) -> bool:
         return any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine))

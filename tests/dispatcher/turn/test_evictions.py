@@ -336,6 +336,20 @@ def test_growth_begins_nothing_anew(*, dies: bool) -> None:
     assert evicted(made) == ["x"]
 
 
+def test_what_grew_before_it_was_placed_begins_with_what_was_admitted() -> None:
+    made = plane()
+    made.submit("x", replicas=1, said=SAID)
+    made.turn()
+    made.passes(30)
+    made.edit("x", lambda obj: obj["spec"].update(replicas=200, suspension={"scheduling": True}))
+    made.place("x", m1=1)
+    made.turn()
+    made.passes(MAY_S - 1)
+    assert not evicted(made)
+    made.passes(1)
+    assert evicted(made) == ["x"]
+
+
 def test_what_is_scaled_to_nothing_does_not_run_and_begins_anew() -> None:
     made = plane()
     runs(made)
