@@ -38,13 +38,16 @@ class Evictions(Losses):
             self._drained_ms[name] = self.world.timeline.now_ms
         super()._queues_changed()
 
-    def _draining(self) -> set[str]:
-        """The queues that are drained, by themselves or by one above."""
+    def _draining(self, *, is_sure: bool = False) -> set[str]:
+        """The queues that are drained, by themselves or by one above. ``is_sure``: not where that is only
+        above a queue whose place in the tree cannot be told.
+        """
         quotas = self._trees.quotas
         return {
             name
             for name in quotas
-            if self._trees.is_placed(name) and any(quotas[one].is_drained for one in self._trees.path(name))
+            if any(quotas[one].is_drained for one in self._trees.path(name) if one in quotas)
+            and (quotas[name].is_drained or not is_sure or self._trees.is_placed(name))
         }
 
     def _binding_changed(self, written: Written) -> None:
@@ -100,7 +103,7 @@ class Evictions(Losses):
         calm = self.world.faults.is_calm() and self._hears() and not self._is_slow
         if self.world.leader is None or not calm:
             return
-        draining = self._draining()
+        draining = self._draining(is_sure=True)
         for binding in self._bindings():
             key = f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
             why = self._why_to_go(binding, key, draining)
