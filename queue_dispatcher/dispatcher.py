@@ -17,10 +17,12 @@ from fairway.kube.preconditions import Preconditions
 from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
+from queue_dispatcher.bindings.requeue import Cause
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, FinishedNotice, ReachedNotice, RestartedNotice
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
+from queue_dispatcher.cycle.reasons import max_runtime_exceeded
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
 from queue_dispatcher.estimates.counting import Count, Counting, nobody_counts, unbound
 from queue_dispatcher.estimates.estimates import Estimates
@@ -34,6 +36,7 @@ from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
+    EvictedNotice,
     LostNotice,
     Notice,
     RefusedNotice,
@@ -283,6 +286,13 @@ class NoticeTeller:
                         f"off a cluster that cannot be reached; runs on in {stays}, the rest is placed anew"
                     )
                 self._teller.tell(entry, "ClusterLost", told, is_warning=True)
+            case EvictedNotice(entry, queue, requeue):
+                metrics.taken_back(queue, requeue.cause)
+                told = f"taken back: {requeue.reason}; waits, in its place, until that queue goes on"
+                if requeue.cause is Cause.MAX_RUNTIME:
+                    ends = max_runtime_exceeded(requeue.reason).unblock
+                    told = f"taken back: {requeue.reason}; stays held: {ends}"
+                self._teller.tell(entry, requeue.cause, told, is_warning=True)
             case RefusedNotice(entry, purpose, message):
                 self._teller.tell(entry, "WriteRefused", f"{purpose}: {message}", is_warning=True)
             case StaleNotice(entry):

@@ -34,7 +34,7 @@ class StopPolicy(StrEnum):
     HOLD = "Hold"
     """It admits nothing; what runs goes on."""
     HOLD_AND_DRAIN = "HoldAndDrain"
-    """It admits nothing, and what runs is to be taken back; so far it is `HOLD`."""
+    """It admits nothing, and what runs is taken back and waits."""
 
 
 class WithinClusterQueue(StrEnum):

@@ -12,7 +12,6 @@ from queue_dispatcher.api.cluster_queue import (
     ReclaimWithinCohort,
     ScoringStrategy,
     SearchPolicy,
-    StopPolicy,
     WithinClusterQueue,
 )
 from queue_dispatcher.api.local_queue import LocalQueue
@@ -40,7 +39,7 @@ def without_effect(of: Stated, unplaced: str = "") -> tuple[Problem, ...]:
         case ClusterQueue():
             return tuple(_of_cluster_queue(of, unplaced))
         case LocalQueue():
-            return tuple(_of_stop_policy(of.stop_policy))
+            return ()
         case ServiceClass():
             return tuple(_of_service_class(of))
         case ResourceFlavor():
@@ -48,7 +47,6 @@ def without_effect(of: Stated, unplaced: str = "") -> tuple[Problem, ...]:
 
 
 def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
-    yield from _of_stop_policy(queue.stop_policy)
     fungibility, preemption = queue.fungibility, queue.preemption
     if fungibility.when_can_preempt is not SearchPolicy.TRY_NEXT_FLAVOR:
         yield Problem(
@@ -71,21 +69,9 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
         )
 
 
-def _of_stop_policy(policy: StopPolicy) -> Iterator[Problem]:
-    if policy is StopPolicy.HOLD_AND_DRAIN:
-        yield Problem(
-            "spec.stopPolicy", f"{policy} is {StopPolicy.HOLD} so far: what runs goes on; end it yourself"
-        )
-
-
 def _of_service_class(of: ServiceClass) -> Iterator[Problem]:
     if of.max_wait_ms is not None:
         yield Problem("spec.maxWait", "no effect yet: nothing is done for who waits longer")
-    if of.max_runtime_ms is not None:
-        yield Problem(
-            "spec.maxRuntime",
-            "no effect yet: nothing is ended; a Job has spec.activeDeadlineSeconds for that",
-        )
     if of.min_runtime_ms is not None:
         yield Problem("spec.minRuntime", _NOTHING_DISPLACED)
     if of.preemptible is not Preemptible.ALWAYS:

@@ -34,8 +34,9 @@ class ServiceClass:
     pods have not run for so long, None for no limit; ``cluster_lost_timeout_ms``: what is in a cluster that
     cannot be reached for so long, 0 for no limit. It is tried again after ``backoff_base_ms``, doubled
     each further time up to ``backoff_max_ms``, ``backoff_limit`` times at most (None: without end).
-    ``max_wait_ms``, ``max_runtime_ms`` and ``min_runtime_ms`` are read and kept, of no effect yet; None where
-    nothing is promised. ``ageing``: overrides the queue's; None leaves it to that.
+    ``max_runtime_ms``: what has run for so long is taken back and stays held. ``max_wait_ms`` and
+    ``min_runtime_ms`` are read and kept, of no effect yet; None where nothing is promised. ``ageing``:
+    overrides the queue's; None leaves it to that.
     """
 
     name: str

@@ -203,6 +203,7 @@ def admission_record(
     components: tuple[tuple[str, Flavors], ...] = (),
     group: str = "",
     decision: Decision | None = None,
+    began_ms: int = 0,
 ) -> AdmissionRecord:
     """The record that an admission leaves.
 
@@ -226,4 +227,5 @@ def admission_record(
         tries=state.tries if isinstance(state, Pending | Growing) else 0,
         decision=decision,
         grown=isinstance(state, Growing) and bool(binding.placed),
+        began_ms=began_ms,
     )

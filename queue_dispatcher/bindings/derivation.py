@@ -33,7 +33,7 @@ from dataclasses import replace
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import lacks_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -48,7 +48,7 @@ from queue_dispatcher.bindings.state import (
     State,
     Unresolved,
 )
-from queue_dispatcher.cycle.reasons import Reason, foreign_scheduler, unreadable
+from queue_dispatcher.cycle.reasons import Reason, foreign_scheduler, max_runtime_exceeded, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest, smallest
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -213,6 +213,8 @@ def _waiting(
     requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
     # Nobody waits since before it was there, whatever an annotation says.
     enqueued_ms = max(requeue.enqueued_ms, binding.created_ms) if requeue else binding.created_ms
+    if requeue is not None and requeue.cause is Cause.MAX_RUNTIME:
+        return Unresolved(max_runtime_exceeded(requeue.reason), enqueued_ms)
     obstacle = _obstacle(binding, template, queue)
     if obstacle is not None or not isinstance(queue, Resolved):
         return Unresolved(obstacle or unreadable("no queue"), enqueued_ms)

@@ -55,7 +55,8 @@ def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
 
 
 def stop(binding: Binding, requeue: RequeueRecord) -> Patch:
-    """It is placed and never ran, or cannot be reached: as `take_back`, and off all clusters.
+    """It is placed and never ran, cannot be reached, or is not to run on: as `take_back`, and off all
+    clusters.
 
     Raises ValueError as `clear` does.
     """
@@ -75,6 +76,11 @@ def leave(binding: Binding, stays: Sequence[Placed]) -> Patch:
 
 def started(binding: Binding, record: AdmissionRecord) -> Patch:
     """It runs: what was noted of tries in vain before that goes. Does not move the generation either."""
+    return _patch(binding, annotations={ADMISSION: write_record(record)})
+
+
+def began(binding: Binding, record: AdmissionRecord) -> Patch:
+    """It was placed long after its release: when that was. Does not move the generation."""
     return _patch(binding, annotations={ADMISSION: write_record(record)})
 
 

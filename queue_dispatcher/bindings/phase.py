@@ -51,6 +51,8 @@ class Seen:
     ``was_lost``: it has lost a place since the release.
     ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
     ``kept_out_ms``: since when there is a cluster into which Karmada cannot write it; None for none.
+    ``began_ms``: when all that was admitted was first placed, before it grew if it did; 0 where this process
+    has not seen that. ``is_unbegun``: that has not been since, as far as it has seen.
     """
 
     release: int = 0
@@ -64,6 +66,8 @@ class Seen:
     kicked_ms: int = 0
     kicks: int = 0
     kept_out_ms: int | None = None
+    began_ms: int = 0
+    is_unbegun: bool = False
 
     @property
     def tried_ms(self) -> int:
@@ -85,8 +89,16 @@ def released(record: AdmissionRecord, elapsed_ms: int, before: Seen) -> Seen:
     happened since.
     """
     if before.release == record.admitted_ms:
-        return replace(before, is_ours=True)
-    return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms)
+        began_ms = before.began_ms or (0 if before.is_unbegun or record.began_ms else before.since_ms)
+        return replace(before, is_ours=True, began_ms=began_ms)
+    began_ms = before.began_ms if record.began_ms else 0
+    return Seen(
+        record.admitted_ms,
+        is_ours=True,
+        since_ms=elapsed_ms,
+        began_ms=began_ms,
+        is_unbegun=not record.began_ms,
+    )
 
 
 def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_COUNTED) -> Seen:
@@ -100,6 +112,8 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
     is_bound = not is_lacking and lacking_nodes(binding, counts) == 0
     kept_out_ms = elapsed_ms if progress.kept_out else None
     if seen.release != record.admitted_ms:
+        # What grew goes on running.
+        began_ms = seen.began_ms if record.began_ms else 0
         return Seen(
             record.admitted_ms,
             False,
@@ -109,9 +123,13 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
             runs,
             is_bound,
             kept_out_ms=kept_out_ms,
+            began_ms=began_ms,
+            is_unbegun=not (record.began_ms or _is_begun(binding, record)),
         )
     if progress.kept_out and seen.kept_out_ms is not None:
         kept_out_ms = seen.kept_out_ms
+    if seen.is_unbegun and _is_begun(binding, record):
+        seen = replace(seen, began_ms=elapsed_ms, is_unbegun=False)
     if is_lacking == seen.is_lacking:
         has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
         if (has_run, was_bound, kept_out_ms) == (seen.has_run, seen.was_bound, seen.kept_out_ms):
@@ -127,6 +145,8 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         was_bound=is_bound,
         was_lost=seen.was_lost or (is_lacking and seen.was_placed),
         kept_out_ms=kept_out_ms,
+        began_ms=seen.began_ms,
+        is_unbegun=seen.is_unbegun,
     )
 
 
@@ -154,6 +174,32 @@ def since_day_ms(binding: Binding, seen: Seen, now: Moment) -> int:
         return first_seen_ms
     refused_ms = binding.scheduled.changed_ms if binding.scheduled is not None and binding.is_refused else 0
     return min(first_seen_ms, max(record.admitted_ms, refused_ms))
+
+
+def began_day_ms(binding: Binding, seen: Seen, now: Moment) -> int | None:
+    """Since when the workload runs, epoch milliseconds, never in the future: since all that was admitted was
+    first placed. None where it has not been, as far as is known, or is scaled to nothing.
+
+    Neither growth nor the loss of a cluster begins anew, being taken back does. Of what this process has not
+    seen placed that counts which is written: of a release that was placed at once, its own time.
+    """
+    record = binding.record
+    if record is None or not record.replicas or not binding.demand.replicas:
+        return None
+    if seen.began_ms:
+        return now.day_ms - max(0, now.elapsed_ms - seen.began_ms)
+    if seen.is_unbegun:
+        return None
+    first_seen_ms = now.day_ms - max(0, now.elapsed_ms - seen.since_ms)
+    # Nothing ran before it was there, whatever the clock of its leader said.
+    return min(first_seen_ms, max(record.began_ms or record.admitted_ms, binding.created_ms))
+
+
+def _is_begun(binding: Binding, record: AdmissionRecord) -> bool:
+    """Whether all that was admitted, as far as it is wanted still, is placed; what grew may wait for more."""
+    if binding.demand.is_set:
+        return bool(binding.placed)
+    return 0 < min(record.replicas, binding.demand.replicas) <= placed_replicas(binding)
 
 
 def lacks_replicas(binding: Binding) -> bool:

@@ -52,7 +52,8 @@ class AdmissionRecord:
     not all have the same. ``group``: what it was admitted with, empty if alone; ``decision``: with whom, None
     if with nobody. ``tries``: how often it, or its growth, had been taken back since it last started.
     ``not_before_ms``: its growth is not to be admitted before, epoch milliseconds; 0 for at once. ``grown``:
-    whether this is of growth, and some of it was placed before.
+    whether this is of growth, and some of it was placed before. ``began_ms``: when all of it was first
+    placed, of what has grown since, and where that was long after its admission; else 0. Epoch milliseconds.
     """
 
     id: str
@@ -72,6 +73,7 @@ class AdmissionRecord:
     not_before_ms: int = 0
     decision: Decision | None = None
     grown: bool = False
+    began_ms: int = 0
 
 
 class _Decision(KubeStruct, frozen=True):
@@ -98,6 +100,7 @@ class _Record(KubeStruct, frozen=True):
     not_before: str = ""
     decision: _Decision | None = None
     grown: bool = False
+    began_at: str = ""
 
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -140,6 +143,8 @@ def write_record(record: AdmissionRecord) -> str:
         value["decision"] = {"members": made.members, "digest": made.digest, "requests": dict(made.requests)}
     if record.grown:
         value["grown"] = True
+    if record.began_ms:
+        value["beganAt"] = format_ms(record.began_ms)
     return encode(value)
 
 
@@ -169,6 +174,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
         not_before_ms=read_moment("notBefore", raw.not_before) if raw.not_before else 0,
         decision=None if raw.decision is None else _decision(raw.decision),
         grown=raw.grown,
+        began_ms=read_moment("beganAt", raw.began_at) if raw.began_at else 0,
     )
 
 

@@ -1,4 +1,5 @@
-"""The requeue record: a workload was released, did not start in time or lost its cluster, and was taken back.
+"""The requeue record: a workload was released and taken back, as it did not start in time, lost its cluster,
+ran for as long as it may, or as its queue was drained.
 
 Written in the same patch that holds the binding again, so that its place in the line, the number of tries and
 the time of the next one survive the dispatcher. It also marks the binding as taken back by us: whatever
@@ -6,6 +7,7 @@ Karmada still places of it, out of its own queue, is cleared again.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import msgspec
 
@@ -28,19 +30,34 @@ LOST = "its cluster cannot be reached"
 """How the reason begins where a cluster was lost."""
 
 
+class Cause(StrEnum):
+    """Why a workload was taken back, where that decides what becomes of it."""
+
+    FAILED = ""
+    """It did not start, or lost its cluster: it is tried again."""
+    MAX_RUNTIME = "MaxRuntimeExceeded"
+    """It has run for as long as it may: it stays held until somebody removes the annotation."""
+    DRAINED = "QueueDrained"
+    """Its queue was drained: it waits for that to go on."""
+
+
+_CAUSES = {cause.value: cause for cause in Cause}
+
+
 @dataclass(frozen=True, slots=True)
 class RequeueRecord:
     """``count``: how many times in a row it did not start, 0 where only its cluster was lost.
     ``not_before_ms``: when it is due again.
 
     ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it was
-    taken back, for people.
+    taken back, for people; ``cause``: for the dispatcher.
     """
 
     count: int
     not_before_ms: int
     enqueued_ms: int
     reason: str = ""
+    cause: Cause = Cause.FAILED
 
     @property
     def is_lost(self) -> bool:
@@ -53,6 +70,7 @@ class _Requeue(KubeStruct, frozen=True):
     not_before: str
     enqueued_at: str
     reason: str = ""
+    cause: str = ""
 
 
 _RECORDS = msgspec.json.Decoder(_Requeue)
@@ -67,6 +85,8 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
             not_before_ms=read_moment("notBefore", raw.not_before),
             enqueued_ms=read_moment("enqueuedAt", raw.enqueued_at),
             reason=raw.reason[:MAX_REASON],
+            # What a later version knows of is tried again.
+            cause=_CAUSES.get(raw.cause, Cause.FAILED),
         )
     except AnnotationError as error:
         return Malformed(f"{location(REQUEUE)}: {error}; tried again at once, with the age of the binding")
@@ -74,11 +94,12 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
 
 def write_requeue(record: RequeueRecord) -> str:
     """The annotation's value: compact JSON, keys sorted; `parse_requeue` gives the same record back."""
-    return encode(
-        {
-            "count": record.count,
-            "notBefore": format_ms(record.not_before_ms),
-            "enqueuedAt": format_ms(record.enqueued_ms),
-            "reason": record.reason[:MAX_REASON],
-        }
-    )
+    value: dict[str, object] = {
+        "count": record.count,
+        "notBefore": format_ms(record.not_before_ms),
+        "enqueuedAt": format_ms(record.enqueued_ms),
+        "reason": record.reason[:MAX_REASON],
+    }
+    if record.cause is not Cause.FAILED:
+        value["cause"] = record.cause.value
+    return encode(value)

@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairway.scope import Scope
-from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
@@ -35,6 +35,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.binding_table import BindingTable
 from queue_dispatcher.cache.charges import Charges
 from queue_dispatcher.cache.charging import Charging
+from queue_dispatcher.cache.ends import Ends
 from queue_dispatcher.cache.entry import (
     Admission,
     Entry,
@@ -49,7 +50,7 @@ from queue_dispatcher.cache.entry import (
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
-from queue_dispatcher.cache.items import Items, promised_to
+from queue_dispatcher.cache.items import Items
 from queue_dispatcher.cache.lost import charged_on, charged_there
 from queue_dispatcher.cache.overrides import Overrides
 from queue_dispatcher.cache.pending_queues import PendingQueues
@@ -130,6 +131,7 @@ class Cache:
         self.entries: dict[str, Entry] = {}
         """By uid."""
         self.running = RunningSet()
+        self.ends = Ends()
         self.duties: set[str] = set()
         """Those whose state calls for a write, whatever is decided."""
         self.guarded: set[str] = set()
@@ -208,6 +210,7 @@ class Cache:
         for collection in (self.duties, self.forward):
             collection.discard(uid)
         self.running.drop(uid)
+        self.ends.drop(uid)
         entry.record = None
         if self._forget is not None:
             self._forget(uid)
@@ -387,7 +390,10 @@ class Cache:
         found = next(resolving)
         if found is not None:
             self._resolving, self._restarts = None, 0
-            self.resolved = found
+            before, self.resolved = self.resolved.drained, found
+            for queue in before.keys() | found.drained.keys():
+                if before.get(queue) != found.drained.get(queue):
+                    self._mark_all(self._indexes.of_queue(queue))
             self.charges.move_to(found.tree)
             self._changes += 1
 
@@ -468,7 +474,8 @@ class Cache:
         """Note what the state means for the release window and for writes, and what has just happened."""
         uid, state = entry.uid, entry.state
         is_assumed = entry.record is not None
-        self.running.put(entry, self.charges.get(uid), promised_to(entry))
+        self.running.put(entry, self.charges.get(uid), self._moment)
+        self.ends.put(entry, self._moment, is_drained=bool(self.drained_by(entry)))
         is_duty = isinstance(state, HeldWithin | Shrinking | Reassert) or (
             isinstance(state, Adopted) and state.restore
         )
@@ -510,6 +517,18 @@ class Cache:
         if entry is not None and entry.binding.workload.namespace == namespace:
             found[entry.uid] = None
         return [entry for uid in found if (entry := self.present(uid)) is not None]
+
+    def drained_by(self, entry: Entry) -> str:
+        """Which queue of those that the entry was admitted through and to is drained; empty for none."""
+        record = entry.binding.record
+        if record is None:
+            return ""
+        queue = self.resolved.drained.get(charged_name(entry), "")
+        if queue:
+            return f"ClusterQueue {queue}"
+        local = self.queues.queues.local_queues.get(f"{entry.binding.namespace}/{record.local_queue}")
+        is_drained = local is not None and local.stop_policy is StopPolicy.HOLD_AND_DRAIN
+        return f"LocalQueue {local.key}" if local is not None and is_drained else ""
 
     def counted_though_lost(self, queue: ClusterQueue) -> list[str]:
         """The clusters that are not Ready and that the queue's percentages count for a while all the same."""

@@ -7,8 +7,9 @@ whether it may be displaced. Release window, kicks, start timeouts and views rea
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from queue_dispatcher.api.service_class import Preemptible, ServiceClass
+from queue_dispatcher.api.service_class import Preemptible
 from queue_dispatcher.bindings.bound import is_half_bound
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -24,7 +25,9 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
 )
 from queue_dispatcher.cache.charges import BindingCharge
+from queue_dispatcher.cache.ends import end_of
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.items import promised_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class RunningSet:
         """What is released, or about to be, and lacks a place."""
         return self.in_flight | self.preplaced | self.parked | self.unobserved
 
-    def put(self, entry: Entry, charged: BindingCharge | None, promised: ServiceClass) -> None:
+    def put(self, entry: Entry, charged: BindingCharge | None, now: Moment) -> None:
         """The entry is as it is, charged so."""
         uid, binding, is_assumed = entry.uid, entry.binding, entry.record is not None
         phase = phase_of(entry)
@@ -152,6 +155,7 @@ class RunningSet:
         if binding.progress.idle or not pods_placed(binding.demand, binding.placed):
             self._idle.setdefault(charged.queue, set()).add(uid)
         since_ms = record.admitted_ms if record is not None else binding.created_ms
+        end = end_of(entry, now)
         self._running[uid] = Running(
             uid,
             charged,
@@ -159,8 +163,8 @@ class RunningSet:
             record.priority if record is not None else entry.priority.value,
             tuple(share.cluster for share in binding.placed),
             since_ms,
-            None if promised.max_runtime_ms is None else since_ms + promised.max_runtime_ms,
-            promised.preemptible,
+            end.at_ms if end is not None else None,
+            promised_to(entry).preemptible,
         )
 
     def drop(self, uid: str) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fairway.names import REQUEUE
+
 Kind = Literal[
     "QueueNotFound",
     "QueueStopped",
@@ -22,6 +24,7 @@ Kind = Literal[
     "WaitingForGangMembers",
     "BackingOff",
     "ReleaseWindowFull",
+    "MaxRuntimeExceeded",
     "LeftAlone",
 ]
 
@@ -166,6 +169,12 @@ def backing_off(until: str, times: int, because: str) -> Reason:
     """It was released, did not start in time and was taken back."""
     text = f"did not start ({because}), {times} times so far; tried again at {until}"
     return Reason("BackingOff", text, "time passes; see why Karmada could not place it")
+
+
+def max_runtime_exceeded(why: str) -> Reason:
+    """It has run for as long as it may, was taken back, and is not started again by itself."""
+    ends = f"delete it; or, to let it run again, remove annotation {REQUEUE} of its binding"
+    return Reason("MaxRuntimeExceeded", why or "it ran for as long as it may", ends)
 
 
 def release_window_full(in_flight: int) -> Reason:

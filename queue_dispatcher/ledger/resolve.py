@@ -10,7 +10,7 @@ every queue owns 1, and 50 are there for whoever needs them instead of for nobod
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
@@ -32,12 +32,14 @@ class Resolved:
 
     ``stopped``: why a queue, and all below it, admits nothing, by name. ``inner``: the queues that have
     others below them; workloads wait in leaves. ``problems``: by name, what their authors should mend.
+    ``drained``: the queues of which what runs is taken back, each with the one that says so, be it one above.
     """
 
     tree: QuotaTree
     stopped: Mapping[str, str]
     inner: frozenset[str]
     problems: Mapping[str, tuple[Problem, ...]]
+    drained: Mapping[str, str] = field(default_factory=dict)
 
     def refusal(self, queue: str) -> str:
         """Why workloads that name the queue are not admitted; empty if they are."""
@@ -91,7 +93,8 @@ def resolving(
     stopped = _stopped(by_name, parents, tree, misplaced)
     yield None
     shown = {name: tuple(found) for name, found in problems.items()}
-    yield Resolved(tree, stopped, frozenset(has_children & by_name.keys()), shown)
+    drained = _drained(by_name, parents, tree)
+    yield Resolved(tree, stopped, frozenset(has_children & by_name.keys()), shown, drained)
 
 
 def _misplaced(queues: Mapping[str, ClusterQueue]) -> dict[str, Problem]:
@@ -146,6 +149,19 @@ def _stopped(
         elif parents[name] in stopped:
             stopped[name] = stopped[parents[name]]
     return stopped
+
+
+def _drained(
+    queues: Mapping[str, ClusterQueue], parents: Mapping[str, str], tree: QuotaTree
+) -> dict[str, str]:
+    drained: dict[str, str] = {}
+    for node in tree.nodes:
+        name = node.name
+        if queues[name].stop_policy is StopPolicy.HOLD_AND_DRAIN:
+            drained[name] = name
+        elif parents[name] in drained:
+            drained[name] = drained[parents[name]]
+    return drained
 
 
 def _quotas(

@@ -11,7 +11,7 @@ from queue_dispatcher.bindings.admission import (
     growth_flavors,
 )
 from queue_dispatcher.bindings.decision import decision
-from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.phase import Moment, began_day_ms, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.cache import Cache
@@ -57,7 +57,7 @@ def admissions(state: TurnState, admitted: Iterable[Admit], now: Moment) -> list
 
 
 def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
-    cache, day_ms, item = state.cache, now.day_ms, action.item
+    cache, item = state.cache, action.item
     members = [cache.entries[uid] for uid in item.members]
     if any(entry.is_writing for entry in members):
         return []
@@ -65,7 +65,7 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     records = {
         entry.uid: record
         for entry, alternative in zip(members, split, strict=True)
-        if (record := _record(cache, entry, alternative, item.queue, day_ms)) is not None
+        if (record := _record(cache, entry, alternative, item.queue, now)) is not None
     }
     if len(records) < len(members):
         return []
@@ -178,7 +178,7 @@ def _guidance(
 
 
 def _record(
-    cache: Cache, entry: Entry, alternative: Alternative, queue: str, day_ms: int
+    cache: Cache, entry: Entry, alternative: Alternative, queue: str, now: Moment
 ) -> AdmissionRecord | None:
     state, priority = entry.state, entry.priority
     if not isinstance(state, Pending | Growing):
@@ -205,10 +205,19 @@ def _record(
         priority=value,
         flavors=tuple(sorted(flavors.items())),
         components=before.components if before is not None else components_of(alternative),
-        admitted_ms=day_ms,
+        admitted_ms=now.day_ms,
         group=group if before is not None or isinstance(state, Pending) else "",
         decision=before.decision if before is not None else None,
+        began_ms=_began_ms(entry, now) if before is not None else 0,
     )
+
+
+def _began_ms(entry: Entry, now: Moment) -> int:
+    """Since when what grows runs; 0 where nothing of it does."""
+    binding = entry.binding
+    if not binding.placed or not (binding.demand.is_set or placed_replicas(binding)):
+        return 0
+    return began_day_ms(binding, entry.seen, now) or 0
 
 
 def _knows_template(cache: Cache, entry: Entry) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from queue_dispatcher.bindings import patches
 from queue_dispatcher.bindings.admission import admission_record, placed_flavors
 from queue_dispatcher.bindings.override_policy import override_policy, policy_path
-from queue_dispatcher.bindings.phase import Moment, placed_replicas
+from queue_dispatcher.bindings.phase import Moment, began_day_ms, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -22,6 +22,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
+from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_dealt_with
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.taking_back import why_taken_back
@@ -49,6 +50,11 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return _take_back(cache, entry, state, now)
         case Purpose.TAKE_BACK_LOST if isinstance(state, Admitted | Growing):
             return _take_back_lost(cache, entry, state, now)
+        case Purpose.EVICT if isinstance(state, Admitted | Growing):
+            return _evict(cache, entry, state, now)
+        case Purpose.BEGAN if isinstance(state, Admitted) and has_begun_late(entry, now):
+            began_ms = began_day_ms(binding, entry.seen, now) or state.record.admitted_ms
+            return patches.began(binding, replace(state.record, began_ms=began_ms))
         case Purpose.LEAVE_LOST if isinstance(state, Admitted):
             loss = to_take_off(cache, entry, now)
             return patches.leave(binding, loss.stays) if loss is not None and loss.stays else None
@@ -102,6 +108,15 @@ def _take_back_lost(
         return None
     # It is none of its failures: due at once, and its tries are as many as before.
     requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, why_lost(cache, loss, now))
+    return patches.stop(entry.binding, requeue)
+
+
+def _evict(cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[str, object] | None:
+    found, record = eviction_of(cache, entry, now), state.record
+    if found is None or record is None or not is_dealt_with(entry):
+        return None
+    # It is none of its failures either.
+    requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, found.reason, found.cause)
     return patches.stop(entry.binding, requeue)
 
 

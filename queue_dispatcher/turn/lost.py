@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.requeue import LOST
-from queue_dispatcher.bindings.state import Admitted, Growing, State, Unplaced
+from queue_dispatcher.bindings.state import Admitted, Growing, State
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.turn.duties import begin, may_write
 from queue_dispatcher.turn.elsewhere import Elsewhere, counted
+from queue_dispatcher.turn.evictions import is_dealt_with
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.demand import Placed as Share
 
@@ -97,7 +98,7 @@ def lost(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
         loss = lost_of(cache, entry, now) if entry.record is None else None
         if loss is not None and loss.left_ms > 0:
             due.append(loss.left_ms)
-        elif loss is not None and _has_been_dealt_with(entry):
+        elif loss is not None and is_dealt_with(entry):
             late[uid] = loss
     elsewhere = Elsewhere(cache, now)
     for entry in sorted((cache.entries[uid] for uid in late), key=_urgency):
@@ -150,7 +151,7 @@ def _placed_ms(entry: Entry, now: Moment) -> int:
 def to_take_off(cache: Cache, entry: Entry, now: Moment) -> Loss | None:
     """What of an entry is to be taken off lost clusters now; None for nothing."""
     loss = lost_of(cache, entry, now)
-    if loss is None or loss.left_ms > 0 or not _has_been_dealt_with(entry):
+    if loss is None or loss.left_ms > 0 or not is_dealt_with(entry):
         return None
     # Who else is about to go there was looked at when it was decided.
     return (
@@ -164,13 +165,3 @@ def why_lost(cache: Cache, loss: Loss, now: Moment) -> str:
     """What is to be told of it."""
     told = (f"{one} for {(cache.fleet.outages.away_ms(one, now) or 0) // 1000} s" for one in loss.clusters)
     return f"{LOST}: {', '.join(told)}"
-
-
-def _has_been_dealt_with(entry: Entry) -> bool:
-    """Whether Karmada's scheduler has nothing to write about it that it began with before."""
-    binding, state = entry.binding, entry.state
-    if isinstance(state, Growing):
-        return True
-    if not isinstance(state, Admitted) or binding.is_held:
-        return False
-    return binding.is_settled or isinstance(state.phase, Unplaced)

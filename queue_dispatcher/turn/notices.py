@@ -40,6 +40,15 @@ class LostNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class EvictedNotice:
+    """The binding was taken back because it has run for as long as it may, or its queue is drained."""
+
+    entry: Entry
+    queue: str
+    requeue: RequeueRecord
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedNotice:
     """The API server refuses a write."""
 
@@ -74,6 +83,7 @@ Notice = (
     | RestartedNotice
     | TakenBackNotice
     | LostNotice
+    | EvictedNotice
     | RefusedNotice
     | StaleNotice
     | AnsweredNotice

@@ -11,6 +11,7 @@ from queue_dispatcher.turn.events import Counted, Event, Led, Saw, Wrote
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
+    EvictedNotice,
     LostNotice,
     RefusedNotice,
     TakenBackNotice,
@@ -134,6 +135,10 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):
                 state.notices.append(LostNotice(entry, queue_name(entry), requeue.reason))
+        case Purpose.EVICT:
+            requeue = entry.binding.requeue
+            if isinstance(requeue, RequeueRecord):
+                state.notices.append(EvictedNotice(entry, queue_name(entry), requeue))
         case Purpose.LEAVE_LOST:
             state.notices.append(LostNotice(entry, charged_name(entry)))
         case Purpose.TAKE_BACK_GROWTH:

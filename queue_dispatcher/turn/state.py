@@ -54,7 +54,8 @@ class TurnState:
     ``term``: how often it has changed whether this process leads. ``leader``: the identity of whoever leads,
     empty for nobody. ``room_ms``: by cluster, when room last appeared there, monotonic. ``turns``: who has
     had how much of the release window. ``cycles``: what still holds of one cycle in the next. ``decided``:
-    the last decision, while to decide anew would find the same. ``notices``: what there is to tell; whoever
+    the last decision, while to decide anew would find the same. ``evicting``: whom evictions were begun of
+    and may still be on their way. ``notices``: what there is to tell; whoever
     tells it empties it.
     """
 
@@ -69,6 +70,7 @@ class TurnState:
         self.view = View()
         self.decided: Decided | None = None
         self.turns = NO_TURNS
+        self.evicting: set[str] = set()
         self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []
 

@@ -30,6 +30,7 @@ from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
+from queue_dispatcher.turn.evictions import evictions
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
@@ -84,7 +85,8 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         return (yield from _followed(state, now))
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
-    writes = duties(cache, now.day_ms)
+    evicted, evict_ms = evictions(state, now)
+    writes = duties(cache, now.day_ms) + evicted
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + not_started(cache, now) + started(cache, now)
@@ -110,7 +112,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         probings += probings_of(state, decision)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    times = (retry_ms, overdue_ms, lost_ms, decided_ms, _try_due_ms(state, now))
+    times = (retry_ms, evict_ms, overdue_ms, lost_ms, decided_ms, _try_due_ms(state, now))
     due = [at for at in times if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 

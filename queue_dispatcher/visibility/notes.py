@@ -80,6 +80,7 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     if isinstance(state, Adopted) and binding.let_go_by and not _is_skipped(entry):
         yield f"no queue admitted it: its hold was cleared by {binding.let_go_by}"
     yield from entry.priority.notes
+    yield from entry.facts.notes
     yield from binding.notes
 
 

@@ -5,7 +5,9 @@ from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import Admitted, Placed
+from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.ends import end_of, is_stoppable
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
@@ -48,6 +50,24 @@ def lost_note(cache: Cache, entry: Entry, now: Moment) -> str:
     return (
         f"{why}; {what} stays there, charged: no other cluster that can be reached has room and quota for it"
     )
+
+
+def stop_note(cache: Cache, entry: Entry, now: Moment) -> str:
+    """What is to be told of when it is stopped, or why it is not; empty where nothing is to stop it."""
+    if cache.observes or not is_stoppable(entry):
+        return ""
+    end, queue = end_of(entry, now), cache.drained_by(entry)
+    is_left = entry.binding.is_preserved
+    left = "with preserveResourcesOnDeletion its pods would be left behind: it runs on; delete it yourself"
+    if queue:
+        return f"{queue} is drained; " + (left if is_left else "it is about to be taken back")
+    if end is None:
+        return ""
+    if not end.limit.is_ours:
+        return f"Kubernetes ends it by {format_ms(end.at_ms)}: {end.limit.by}"
+    if not is_left:
+        return f"taken back at {format_ms(end.at_ms)}: {end.limit.by}"
+    return f"it has run for {end.limit.by}; {left}" if end.at_ms <= now.day_ms else ""
 
 
 def refused_note(entry: Entry) -> str:

@@ -41,7 +41,14 @@ from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal, unplaced
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
-from queue_dispatcher.visibility.starts import is_starting, lost_note, refused_note, release_order, start_of
+from queue_dispatcher.visibility.starts import (
+    is_starting,
+    lost_note,
+    refused_note,
+    release_order,
+    start_of,
+    stop_note,
+)
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
@@ -180,7 +187,12 @@ class Views:
         elif record is not None:
             enqueued_ms = record.enqueued_ms
         service_class = entry.priority.service_class
-        told = notes_of(entry, self._now_ms), lost_note(self._cache, entry, self._moment), refused_note(entry)
+        told = (
+            notes_of(entry, self._now_ms),
+            lost_note(self._cache, entry, self._moment),
+            refused_note(entry),
+            stop_note(self._cache, entry, self._moment),
+        )
         return WorkloadView(
             namespace=binding.workload.namespace,
             name=binding.workload.name,

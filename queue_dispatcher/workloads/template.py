@@ -19,6 +19,7 @@ from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from queue_dispatcher.cycle.reasons import Reason, unreadable
 from queue_dispatcher.workloads.gang_minimum import GangMinimum
+from queue_dispatcher.workloads.max_runtime import RuntimeLimit, deadline, labelled_limits
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
@@ -40,8 +41,8 @@ class TemplateFacts:
     a group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
     independent, or where that is not known. ``pods``: their templates, as far as they can be guided, of so
     many ``pod_sets``; ``is_guided``: whether they may be. ``minimums``: what the gang schedulers that they
-    name have to be told. ``problems``: what keeps the workload from being admitted until it is corrected, by
-    field.
+    name have to be told. ``limits``: of its run. ``problems``: what keeps the workload from being admitted
+    until it is corrected, by field; ``notes``: what else is wrong.
     """
 
     queue: str = ""
@@ -58,6 +59,8 @@ class TemplateFacts:
     is_guided: bool = True
     is_skipped: bool = False
     problems: tuple[str, ...] = ()
+    limits: tuple[RuntimeLimit, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def names_queue(self) -> bool:
@@ -101,6 +104,8 @@ class _Spec(KubeStruct, frozen=True):
 
 
 class _Object(KubeStruct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
     metadata: WorkloadMeta | None = None
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -120,6 +125,9 @@ def read_template(raw_json: bytes) -> TemplateFacts | Reason:
         return unreadable(f"the workload's template: {error}")
     metadata = stated.metadata or WorkloadMeta()
     facts = read_metadata(metadata.labels or {}, metadata.annotations or {})
+    ends = deadline(stated.api_version.rpartition("/")[0], stated.kind, stated.spec)
+    if ends is not None:
+        facts = replace(facts, limits=(*facts.limits, ends))
     try:
         spec = decode(_SPECS, stated.spec)
     except UnreadableObject:
@@ -149,6 +157,7 @@ def read_metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
             f"{WORKLOAD_GROUP} {shown(group)} has, 1 to {MAX_GROUP_SIZE}",
         )
         size = 0
+    stated = labelled_limits(labels, annotations)
     return TemplateFacts(
         queue=both.get(QUEUE, ""),
         volcano_queue=annotations.get(VOLCANO_QUEUE, ""),
@@ -159,6 +168,8 @@ def read_metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
         is_guided=both.get(GUIDANCE) != _OFF,
         is_skipped=SKIP in both,
         problems=problems,
+        limits=stated.limits,
+        notes=stated.notes,
     )
 
 

@@ -104,7 +104,8 @@ class SubmitLine(Line):
     it. ``scheduler``: that its policy names. ``selector``: of nodes that there are none of. ``skip``: it opts
     out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``:
     as its ServiceClass limits them; ``ready``: whether that gives its pods a time to run in. ``takes``: the
-    scheduler that its pods name.
+    scheduler that its pods name. ``may_run_s``: for how long its ServiceClass lets it run, and ``says_s`` it
+    itself; 0 for without end.
     """
 
     call: ClassVar[str] = "submit"
@@ -127,6 +128,8 @@ class SubmitLine(Line):
     tries: int | None = None
     ready: bool = False
     takes: str = ""
+    may_run_s: int = 0
+    says_s: int = 0
 
     @property
     def is_bound_together(self) -> bool:
@@ -171,7 +174,7 @@ class QuotaLine(Line):
 
 @dataclass(frozen=True, slots=True)
 class StopLine(Line):
-    """An administrator stops a queue (policy Hold), or lets it go on (None)."""
+    """An administrator stops a queue (policy Hold), drains it (HoldAndDrain), or lets it go on (None)."""
 
     call: ClassVar[str] = "stop"
     name: str

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
+from fairway.names import MAX_RUNTIME, QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
 from fairway.workloads.own import GANG
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.errors import ApiError
@@ -244,6 +244,7 @@ class World:
 def _class(line: SubmitLine) -> str:
     """The name of the ServiceClass of workloads that are promised the same."""
     when = "-ready" if line.ready else ""
+    when += f"-runs-{line.may_run_s}" if line.may_run_s else ""
     return f"priority-{line.priority}" + ("" if line.tries is None else f"-tries-{line.tries}") + when
 
 
@@ -251,6 +252,8 @@ def _promises(line: SubmitLine, lost_after_s: int) -> Obj:
     spec: Obj = {"priority": line.priority, "clusterLostTimeout": f"{lost_after_s}s"}
     if line.ready:
         spec["readyTimeout"] = "5m"
+    if line.may_run_s:
+        spec["maxRuntime"] = f"{line.may_run_s}s"
     if line.tries is not None:
         spec["requeue"] = {"backoffLimit": line.tries}
     return spec
@@ -319,6 +322,8 @@ def _template(line: SubmitLine) -> Obj:
         SERVICE_CLASS: _class(line),
         _POLICY: _placement_of(line),
     }
+    if line.says_s:
+        labels[MAX_RUNTIME] = f"{line.says_s}s"
     if line.skip:
         labels[SKIP] = "true"
     if line.group:

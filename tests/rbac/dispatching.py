@@ -178,7 +178,7 @@ async def everything(
         world.add(f"{POLICY}/namespaces/team/overridepolicies", policy)
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
     # With fields that have no effect, which their statuses tell.
-    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxRuntime="1h"))
+    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxWait="1h"))
     tolerations = [{"key": "spot", "operator": "Exists"}]
     world.add(f"{FAIRWAY}/resourceflavors", objects.flavor("spot", "m1", tolerations=tolerations))
     await _passes(world, 6, 0.5)

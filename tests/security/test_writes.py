@@ -19,6 +19,7 @@ from queue_dispatcher.turn.writes import Purpose
 from sandbox.fakeapi.seen import Seen
 from sandbox.fakeapi.writes import Write, WriteLog
 from tests.dispatcher.scenarios import (
+    test_evictions,
     test_groups,
     test_growth,
     test_kicks,
@@ -77,6 +78,11 @@ SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
         test_lost.test_what_has_nothing_left_is_taken_back_and_started_elsewhere,
         {Purpose.ADMIT, Purpose.TAKE_BACK_LOST},
     ),
+    (
+        test_evictions.test_what_karmada_was_long_in_placing_runs_for_as_long_as_it_may,
+        {Purpose.BEGAN, Purpose.EVICT},
+    ),
+    (test_evictions.test_a_queue_is_drained_and_goes_on, {Purpose.EVICT}),
     (test_lost.test_of_independent_pods_those_that_are_there_are_placed_anew, {Purpose.LEAVE_LOST}),
     (test_tampering.test_a_record_copied_to_a_new_binding_admits_nothing, {Purpose.ADMIT}),
     (test_tampering.test_a_policys_own_suspension_stays_byte_for_byte, {Purpose.ADMIT}),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.templates import GPU
 
@@ -30,6 +31,7 @@ class Quota:
     borrows: int | None
     is_strict: bool
     is_stopped: bool
+    is_drained: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,19 @@ def quota_of(obj: Obj, capacity: int) -> Quota:
         borrows=limits[1],
         is_strict=at(obj, "spec", "queueingStrategy") == "StrictFIFO",
         is_stopped=at(obj, "spec", "stopPolicy", default="None") != "None",
+        is_drained=at(obj, "spec", "stopPolicy") == "HoldAndDrain",
     )
 
 
 def was_taken_back(binding: Obj) -> bool:
     """Whether it was released before, and did not start."""
     return REQUEUE in at(binding, "metadata", "annotations", default={})
+
+
+def cause_of(binding: Obj) -> Cause:
+    """Why it was taken back, if it was."""
+    requeue = at(binding, "metadata", "annotations", REQUEUE)
+    return Cause(json.loads(requeue).get("cause", "")) if requeue is not None else Cause.FAILED
 
 
 def record_of(binding: Obj) -> Obj | None:

@@ -82,6 +82,7 @@ def draw(seed: int) -> Story:
     story = _joiners(story, random.Random(f"joiners of {seed}"))
     story = _losses(story, random.Random(f"losses of {seed}"), clusters)
     story = _spreading(story, random.Random(f"spreading of {seed}"))
+    story = _evictions(story, random.Random(f"evictions of {seed}"))
     return _ways(story, random.Random(f"ways of {seed}"))
 
 
@@ -295,6 +296,28 @@ def _losses(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         whom, for_s = rng.choice((*clusters, *clusters, "")), rng.choice((60, 150, 240, 400))
         story = story.fault("cluster_lost", at_s=at_s + rng.randint(5, 60), for_s=for_s, whom=whom)
     return story
+
+
+def _evictions(story: Story, rng: random.Random) -> Story:
+    """Now and then work that may run for a while only, and queues that are drained under it."""
+    if rng.random() < 0.4:
+        lines = (_bounded(line, rng) if isinstance(line, SubmitLine) else line for line in story.lines)
+        story = replace(story, lines=tuple(lines))
+    if rng.random() < 0.8:
+        return story
+    for _ in range(rng.choice((1, 1, 2))):
+        queue, at_s = rng.choice(story.of(QueueLine)).name, rng.randint(2, story.until_s)
+        story = story.stop(queue, policy="HoldAndDrain", at_s=at_s)
+        for_s = rng.choice((1, 5, 30, 60, 200))
+        if rng.random() < 0.9:
+            story = story.stop(queue, policy="None", at_s=at_s + for_s)
+    return story
+
+
+def _bounded(line: SubmitLine, rng: random.Random) -> SubmitLine:
+    may_run_s = rng.choice((0, 0, 5, 15, 40, 90))
+    runs_s = rng.choice((line.runs_s, line.runs_s, 200)) if may_run_s else line.runs_s
+    return replace(line, may_run_s=may_run_s, says_s=rng.choice((0, 0, 0, 10, 60)), runs_s=runs_s)
 
 
 def _leaves(story: Story) -> list[QueueLine]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from queue_dispatcher.bindings.decision import digest
+from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import SubmitLine
@@ -14,6 +15,7 @@ from tests.simulation.accounts import (
     Charge,
     Trees,
     asked,
+    cause_of,
     is_held,
     placed,
     quota_of,
@@ -233,6 +235,9 @@ class Known:
         if other is None or other.group != line.group or other.skip:
             return False
         record = record_of(binding)
+        if record is None and cause_of(binding) is Cause.MAX_RUNTIME:
+            # It starts no more.
+            return False
         if record is not None and record.get("group", "") != line.group:
             # It was released by itself, or with others.
             return False

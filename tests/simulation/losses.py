@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairway.names import REQUEUE
-from queue_dispatcher.bindings.requeue import LOST
+from queue_dispatcher.bindings.requeue import LOST, Cause
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
-from tests.simulation.accounts import ended_in, is_ended, is_held, record_of, replicas
+from tests.simulation.accounts import cause_of, ended_in, is_ended, is_held, record_of, replicas
 from tests.simulation.known import STALE_MS
 from tests.simulation.places import Places, shares
 
@@ -41,6 +41,9 @@ class Losses(Places):
             self._placed_ms[after["metadata"]["name"]] = written.at_ms
         lost = self._lost_before(written.at_ms)
         left = {name for name in shares(before) if name in lost and name not in shares(after)}
+        if cause_of(after) is not Cause.FAILED:
+            # It goes wherever it is.
+            return
         if not left or self._tries(after) > (record_of(before) or {}).get("tries", 0):
             # Or it did not start: a cluster that was lost may be back for a while.
             return

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from fairway.visibility import QueueView, Usage
+from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.objects import Obj, at, condition
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
@@ -17,6 +18,7 @@ from tests.simulation.accounts import (
     REQUEUE,
     asked,
     asked_each,
+    cause_of,
     ended_in,
     is_ended,
     is_held,
@@ -151,6 +153,8 @@ class Numbers(Laws):
                 group["released"] += 1
                 group["decided"] = max(group["decided"], record.get("decision", {}).get("members", 0))
             if line.scheduler or not is_held(binding) or is_ended(binding):
+                continue
+            if cause_of(binding) is Cause.MAX_RUNTIME and record is None:
                 continue
             if at(binding, "metadata", "deletionTimestamp", default=""):
                 continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.accounts import is_ended
+from tests.simulation.evictions import Evictions
 from tests.simulation.known import Broken
 from tests.simulation.losses import Losses
 
@@ -45,7 +46,7 @@ def play(story: Story) -> Played:
     """Play the story; an exception is a defect like any other."""
     started_s = time.process_time()
     world = World(story)
-    laws = Losses(world)
+    laws = Evictions(world)
     try:
         run(world, laws)
     except Spinning as error:

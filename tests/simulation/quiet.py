@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 
+from queue_dispatcher.bindings.requeue import Cause
 from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
 from sandbox.simulation.objects import Obj, at, from_rfc3339
@@ -10,6 +11,7 @@ from sandbox.simulation.story import FaultLine, SubmitLine
 from tests.simulation.accounts import (
     REQUEUE,
     asked,
+    cause_of,
     is_ended,
     is_held,
     is_whole,
@@ -92,6 +94,8 @@ class Quiet(Known):
                 return ""
         if kind in expected:
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
+        if kind == "MaxRuntimeExceeded":
+            return "" if cause_of(binding) is Cause.MAX_RUNTIME else "it was not taken back for that"
         if kind == "BackingOff":
             left_ms = self._backs_off_until_ms(binding) - self.world.timeline.now_ms
             return "" if left_ms < _BACKOFF_MS else f"for {left_ms // 1000} s more"

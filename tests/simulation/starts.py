@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import NAMESPACE, FaultLine, SubmitLine
-from tests.simulation.accounts import is_held, is_whole, placed, record_of, replicas
+from tests.simulation.accounts import cause_of, is_held, is_whole, placed, record_of, replicas
 from tests.simulation.decisions import Decisions
 
 _STARTS_WITHIN_MS = 300_000
@@ -82,6 +83,9 @@ class Starts(Decisions):
             return
         was_growth, self._grew = key in self._grew, self._grew - {key}
         if is_held(before) or not is_held(after) or self._is_lost(before, written.at_ms):
+            return
+        if cause_of(after) is not Cause.FAILED:
+            # Whatever became of its start.
             return
         if was_growth and (runs := _running(before)):
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")

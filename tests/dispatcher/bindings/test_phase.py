@@ -41,8 +41,13 @@ FIRST = Seen(ADMITTED_MS, is_ours=True)
 def test_a_release_counts_from_when_the_watch_told_of_it_however_late_its_answer_comes() -> None:
     one = released(scheduled("False", "Unschedulable"))
     assert one.record is not None
-    assert made(one.record, 60_000, follow(UNSEEN, one, 10_000)) == Seen(ADMITTED_MS, True, 10_000)
-    assert made(one.record, 60_000, Seen(ADMITTED_MS - 1, since_ms=5)) == Seen(ADMITTED_MS, True, 60_000)
+    told = Seen(ADMITTED_MS, True, 10_000, is_unbegun=True)
+    assert made(one.record, 60_000, follow(UNSEEN, one, 10_000)) == told
+    untold = Seen(ADMITTED_MS, True, 60_000, is_unbegun=True)
+    assert made(one.record, 60_000, Seen(ADMITTED_MS - 1, since_ms=5)) == untold
+    # Placed by its release, and the watch was faster.
+    there = made(one.record, 60_000, follow(UNSEEN, released(placed={"a": 4}), 10_000))
+    assert (there.began_ms, there.is_unbegun) == (10_000, False)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +96,16 @@ def test_a_phase(of: Binding, seen: Seen, now: Moment, expected: Phase) -> None:
 
 def test_what_is_seen_follows_the_release_through_its_life() -> None:
     seen = follow(UNSEEN, released(), 10)
-    assert seen == Seen(ADMITTED_MS, False, 10, True)
+    assert seen == Seen(ADMITTED_MS, False, 10, True, is_unbegun=True)
     placed = follow(seen.kicked(15), released(placed={"a": 4}), 20)
     assert (placed.since_ms, placed.is_lacking, placed.was_placed, placed.kicks) == (20, False, True, 0)
+    assert (placed.began_ms, placed.is_unbegun) == (20, False)
     lost = follow(placed, released(), 30)
-    assert (lost.since_ms, lost.is_lacking, lost.was_placed) == (30, True, True)
+    assert (lost.since_ms, lost.is_lacking, lost.was_placed, lost.began_ms) == (30, True, True, 20)
+    grown = binding(held=False, record=record(admitted_ms=ADMITTED_MS + 7, began_ms=ADMITTED_MS))
+    assert follow(lost, grown, 40).began_ms == 20
     again = binding(held=False, record=record(admitted_ms=ADMITTED_MS + 7))
-    assert follow(lost, again, 40) == Seen(ADMITTED_MS + 7, False, 40, True)
+    assert follow(lost, again, 40) == Seen(ADMITTED_MS + 7, False, 40, True, is_unbegun=True)
     assert follow(lost, binding(), 50) == UNSEEN
 
 

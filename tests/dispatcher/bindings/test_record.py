@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from queue_dispatcher.bindings.annotation import MAX_TEXT, Malformed
 from queue_dispatcher.bindings.decision import Decision, decision
 from queue_dispatcher.bindings.record import AdmissionRecord, parse_record, write_record
-from queue_dispatcher.bindings.requeue import RequeueRecord, parse_requeue, write_requeue
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, parse_requeue, write_requeue
 from queue_dispatcher.bindings.timestamp import LATEST_MS, format_ms, parse_ms
 from queue_dispatcher.workloads.demand import requests
 from tests.dispatcher.bindings.builders import CREATED_MS, record, requeue
@@ -126,6 +127,25 @@ def test_a_requeue_record_that_makes_no_sense_says_where(text: str, told: str) -
 
 def test_a_requeue_record() -> None:
     assert parse_requeue(write_requeue(requeue(3, reason="no room"))) == requeue(3, reason="no room")
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_the_cause_of_a_requeue_record(cause: Cause) -> None:
+    one = replace(requeue(0, reason="so"), cause=cause)
+    assert parse_requeue(write_requeue(one)) == one
+    assert ("cause" in json.loads(write_requeue(one))) == (cause is not Cause.FAILED)
+
+
+def test_a_cause_of_a_later_version_is_tried_again() -> None:
+    stated = json.loads(write_requeue(requeue(1)))
+    assert parse_requeue(json.dumps({**stated, "cause": "Later"})) == requeue(1)
+
+
+def test_when_it_began_is_optional_and_checked() -> None:
+    assert parse_record(changed(beganAt="2026-09-21T14:13:20Z")) == replace(record(), began_ms=CREATED_MS)
+    found = parse_record(changed(beganAt="soon"))
+    assert isinstance(found, Malformed)
+    assert "beganAt: 'soon': expected a time" in found.problem
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,22 @@ def test_a_stopped_queue_stops_all_below_it() -> None:
     )
     assert found.stopped["a"] == found.stopped["dept"] == "spec.stopPolicy of ClusterQueue dept is Hold"
     assert "HoldAndDrain" in found.stopped["c"]
+    assert found.drained == {"c": "c"}
     assert "b" not in found.stopped
     assert found.problems == {}
+
+
+def test_a_drained_queue_drains_all_below_it_held_or_not() -> None:
+    drain = StopPolicy.HOLD_AND_DRAIN
+    found = resolved(
+        written("org", stop=drain),
+        written("dept", "org", stop=StopPolicy.HOLD),
+        written("a", "dept"),
+        written("b", "org", stop=drain),
+        written("c", "gone", stop=drain),
+        written("other"),
+    )
+    assert found.drained == {"org": "org", "dept": "org", "a": "org", "b": "b", "c": "c"}
 
 
 def test_workloads_wait_in_leaves_only() -> None:

@@ -247,7 +247,7 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
         world.queue("main", {"m1": 8}, preemption={"withinClusterQueue": "LowerPriority"})
-        world.add(f"{FAIRWAY}/serviceclasses", service_class("urgent", maxRuntime="1h"))
+        world.add(f"{FAIRWAY}/serviceclasses", service_class("urgent", maxWait="1h"))
         world.add(f"{FAIRWAY}/serviceclasses", service_class("plain"))
         await world.start()
         clock = world.dispatcher.controller._clock
@@ -270,7 +270,7 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
                 "spec.preemption.withinClusterQueue: no effect yet: nothing is displaced"
             ]
             (told,) = effective("serviceclasses", "urgent")
-            assert told.startswith("spec.maxRuntime: no effect yet")
+            assert told.startswith("spec.maxWait: no effect yet")
             assert (await asked(world, "/queues/main", QueueView)).problems == effective(
                 "clusterqueues", "main"
             )
@@ -281,7 +281,7 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
             )
             await world.passes(12)
             assert (written("serviceclasses"), written("resourceflavors")) == (1, 0)
-            world.api.update(f"{FAIRWAY}/serviceclasses/urgent", lambda obj: obj["spec"].pop("maxRuntime"))
+            world.api.update(f"{FAIRWAY}/serviceclasses/urgent", lambda obj: obj["spec"].pop("maxWait"))
             await world.passes(12)
             assert effective("serviceclasses", "urgent") == []
             await world.passes(12)
