@@ -124,7 +124,10 @@ def _is_unplaced(binding: Obj) -> bool:
 
 
 def _running(binding: Obj) -> int:
-    """Pods that run, as its clusters have reported."""
+    """Pods that run where it is placed, as those clusters have reported: what Karmada evicts it from reports
+    on, and is Karmada's to stop.
+    """
+    shares = {share["name"] for share in at(binding, "spec", "clusters", default=()) or ()}
     items = at(binding, "status", "aggregatedStatus", default=()) or ()
-    told = [item.get("status") or {} for item in items]
+    told = [item.get("status") or {} for item in items if item["clusterName"] in shares]
     return sum(int(one.get("ready", 0)) + int(one.get("readyReplicas", 0)) for one in told)
