@@ -83,11 +83,13 @@ class Starts(Decisions):
         was_growth, self._grew = key in self._grew, self._grew - {key}
         if is_held(before) or not is_held(after) or self._is_lost(before, written.at_ms):
             return
-        if was_growth and (runs := _running(before)):
+        is_of_failed = any(self._is_failing(mate) for mate in self._mates(key, line, record))
+        if was_growth and not is_of_failed and (runs := _running(before)):
+            # A group that was never whole is stopped for whoever did not start, grown or not.
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
-        if any(self._is_failing(mate) for mate in self._mates(written.key, line, record)):
+        if is_of_failed:
             return
         had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
         if is_whole(before) and not (line.ready or line.is_bound_together):
