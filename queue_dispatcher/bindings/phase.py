@@ -51,6 +51,8 @@ class Seen:
     ``was_lost``: it has lost a place since the release.
     ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
     ``kept_out_ms``: since when there is a cluster into which Karmada cannot write it; None for none.
+    ``untold``: clusters that have not told of any pod of it yet; ``told_ms``: when the latest of the others
+    first did, where this process saw that.
     """
 
     release: int = 0
@@ -64,6 +66,8 @@ class Seen:
     kicked_ms: int = 0
     kicks: int = 0
     kept_out_ms: int | None = None
+    untold: frozenset[str] = frozenset()
+    told_ms: int = 0
 
     @property
     def tried_ms(self) -> int:
@@ -109,14 +113,27 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
             runs,
             is_bound,
             kept_out_ms=kept_out_ms,
+            untold=progress.unseen,
         )
     if progress.kept_out and seen.kept_out_ms is not None:
         kept_out_ms = seen.kept_out_ms
     if is_lacking == seen.is_lacking:
         has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
-        if (has_run, was_bound, kept_out_ms) == (seen.has_run, seen.was_bound, seen.kept_out_ms):
+        # Once it has told of pods, one that has none for a while is not new to them.
+        untold = seen.untold & progress.unseen
+        has_told = any(share.cluster in seen.untold - untold for share in binding.placed)
+        told_ms = elapsed_ms if has_told else seen.told_ms
+        now_seen = (has_run, was_bound, kept_out_ms, untold)
+        if now_seen == (seen.has_run, seen.was_bound, seen.kept_out_ms, seen.untold):
             return seen
-        return replace(seen, has_run=has_run, was_bound=was_bound, kept_out_ms=kept_out_ms)
+        return replace(
+            seen,
+            has_run=has_run,
+            was_bound=was_bound,
+            kept_out_ms=kept_out_ms,
+            untold=untold,
+            told_ms=told_ms,
+        )
     return Seen(
         seen.release,
         seen.is_ours,
@@ -127,6 +144,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         was_bound=is_bound,
         was_lost=seen.was_lost or (is_lacking and seen.was_placed),
         kept_out_ms=kept_out_ms,
+        untold=progress.unseen,
     )
 
 

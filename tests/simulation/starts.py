@@ -23,6 +23,8 @@ class Starts(Decisions):
 
     _moved_ms: dict[str, int] = field(default_factory=dict)
     """By key: when its places changed last."""
+    _told_ms: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By key: when each of the clusters that it is in first told of its pods."""
     _aside_ms: dict[str, int] = field(default_factory=dict)
     _kicks: Counter[str] = field(default_factory=Counter)
     """By key: how often it was tried again since it was released."""
@@ -67,6 +69,11 @@ class Starts(Decisions):
         elif placed(after) > placed(before) or placed(after) < min(placed(before), replicas(after)):
             # What was scaled down goes on where it is.
             self._moved_ms[written.key] = written.at_ms
+        known = self._told_ms.pop(written.key, {})
+        if after is not None:
+            here = dict.fromkeys(_told_of(after), written.at_ms) | known
+            stay = {share["name"] for share in at(after, "spec", "clusters", default=()) or ()}
+            self._told_ms[written.key] = {name: ms for name, ms in here.items() if name in stay}
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
@@ -91,7 +98,10 @@ class Starts(Decisions):
             return
         if is_of_failed:
             return
-        had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
+        # Before its pods are there nothing of it can start, whoever is late.
+        told_ms = self._told_ms.get(key, {}).values() if is_whole(before) else ()
+        began_ms = max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]), *told_ms)
+        had_ms = written.at_ms - began_ms
         if is_whole(before) and not (line.ready or line.is_bound_together):
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
@@ -123,6 +133,17 @@ def _is_unplaced(binding: Obj) -> bool:
     """Whether it was released and has no place."""
     is_released = record_of(binding) is not None and not is_held(binding)
     return is_released and not placed(binding) and replicas(binding) > 0
+
+
+def _told_of(binding: Obj) -> list[str]:
+    """Clusters that have told of pods of it."""
+    items = at(binding, "status", "aggregatedStatus", default=()) or ()
+    counts = ("replicas", "active", "ready", "succeeded", "failed")
+    return [
+        item["clusterName"]
+        for item in items
+        if any(int((item.get("status") or {}).get(name, 0)) for name in counts)
+    ]
 
 
 def _running(binding: Obj) -> int:
