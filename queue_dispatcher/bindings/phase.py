@@ -53,6 +53,8 @@ class Seen:
     ``kept_out_ms``: since when there is a cluster into which Karmada cannot write it; None for none.
     ``began_ms``: when all that was admitted was first placed, before it grew if it did; 0 where this process
     has not seen that. ``is_unbegun``: that has not been since, as far as it has seen.
+    ``untold``: clusters that have not told of any pod of it yet; ``told_ms``: when the latest of the others
+    first did, where this process saw that.
     """
 
     release: int = 0
@@ -68,6 +70,8 @@ class Seen:
     kept_out_ms: int | None = None
     began_ms: int = 0
     is_unbegun: bool = False
+    untold: frozenset[str] = frozenset()
+    told_ms: int = 0
 
     @property
     def tried_ms(self) -> int:
@@ -125,6 +129,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
             kept_out_ms=kept_out_ms,
             began_ms=began_ms,
             is_unbegun=not (record.began_ms or _is_begun(binding, record)),
+            untold=progress.unseen,
         )
     if progress.kept_out and seen.kept_out_ms is not None:
         kept_out_ms = seen.kept_out_ms
@@ -132,9 +137,21 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         seen = replace(seen, began_ms=elapsed_ms, is_unbegun=False)
     if is_lacking == seen.is_lacking:
         has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
-        if (has_run, was_bound, kept_out_ms) == (seen.has_run, seen.was_bound, seen.kept_out_ms):
+        # Once it has told of pods, one that has none for a while is not new to them.
+        untold = seen.untold & progress.unseen
+        has_told = any(share.cluster in seen.untold - untold for share in binding.placed)
+        told_ms = elapsed_ms if has_told else seen.told_ms
+        now_seen = (has_run, was_bound, kept_out_ms, untold)
+        if now_seen == (seen.has_run, seen.was_bound, seen.kept_out_ms, seen.untold):
             return seen
-        return replace(seen, has_run=has_run, was_bound=was_bound, kept_out_ms=kept_out_ms)
+        return replace(
+            seen,
+            has_run=has_run,
+            was_bound=was_bound,
+            kept_out_ms=kept_out_ms,
+            untold=untold,
+            told_ms=told_ms,
+        )
     return Seen(
         seen.release,
         seen.is_ours,
@@ -147,6 +164,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         kept_out_ms=kept_out_ms,
         began_ms=seen.began_ms,
         is_unbegun=seen.is_unbegun,
+        untold=progress.unseen,
     )
 
 

@@ -90,6 +90,11 @@ class Outages:
         span = self._spans.get(name)
         return span is not None and span.is_here and elapsed_ms - span.since_ms >= SETTLED_MS
 
+    def here_ms(self, names: Collection[str]) -> int:
+        """Since when the last of those of the clusters that are here is, monotonic; 0 where none is."""
+        spans = (self._spans.get(name) for name in names)
+        return max((span.since_ms for span in spans if span is not None and span.is_here), default=0)
+
     def settles_in_ms(self, elapsed_ms: int) -> int | None:
         """How long until the next cluster has been here for a while; None if all have that are here."""
         left = (span.since_ms + SETTLED_MS - elapsed_ms for span in self._spans.values() if span.is_here)

@@ -46,23 +46,36 @@ def why_overdue(
 
 
 def why_not_started(
-    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, gang_pods: int, now: Moment
+    binding: Binding,
+    seen: Seen,
+    state: Admitted,
+    promised: ServiceClass,
+    gang_pods: int,
+    here_ms: int,
+    now: Moment,
 ) -> str | None:
     """Why all of a workload that is placed, and whose pods have no nodes or do not run, is to be taken back
     now.
 
-    ``gang_pods``: how many of its pods must start together, 0 where they are independent. None if it is not:
-    where nobody asks for that, and where pods would be left behind. What ran before it grew is not stopped
-    for what it grew by, which is told.
+    ``gang_pods``: how many of its pods must start together, 0 where they are independent. ``here_ms``: since
+    when all clusters are here that have not told of its pods, monotonic. None if it is not: where nobody asks
+    for that, and where pods would be left behind. What ran before it grew is not stopped for what it grew by,
+    which is told.
     """
     if not isinstance(state.phase, Placed) or not binding.is_settled:
         return None
-    limits = _limits(binding, seen, state.phase, promised, gang_pods, now)
+    limits = _limits(binding, seen, state.phase, promised, gang_pods, here_ms, now)
     return next((why for left, why in limits if left <= 0), None)
 
 
 def left_ms(
-    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, gang_pods: int, now: Moment
+    binding: Binding,
+    seen: Seen,
+    state: Admitted,
+    promised: ServiceClass,
+    gang_pods: int,
+    here_ms: int,
+    now: Moment,
 ) -> int | None:
     """How long a workload has until it is taken back for what it lacks now, at least 0; None if it is not.
 
@@ -72,19 +85,29 @@ def left_ms(
         if binding.is_held:
             return None
         return max(0, due_ms(binding, seen, promised.start_timeout_ms, now) - now.day_ms)
-    limits = _limits(binding, seen, state.phase, promised, gang_pods, now)
+    limits = _limits(binding, seen, state.phase, promised, gang_pods, here_ms, now)
     return min((max(0, left) for left, _ in limits), default=None)
 
 
 def _limits(
-    binding: Binding, seen: Seen, placed: Placed, promised: ServiceClass, gang_pods: int, now: Moment
+    binding: Binding,
+    seen: Seen,
+    placed: Placed,
+    promised: ServiceClass,
+    gang_pods: int,
+    here_ms: int,
+    now: Moment,
 ) -> Iterator[tuple[int, str]]:
-    """In how long a workload that is placed is taken back for what it lacks now, and why."""
+    """In how long a workload that is placed is taken back for what it lacks now, and why.
+
+    Its time begins once its pods can be there: what is placed in a cluster that goes away before Karmada has
+    written it there is written long after that is back, as Karmada tries ever more seldom.
+    """
     if binding.is_held or binding.is_preserved or binding.progress.unsent:
         return
     has_grown = binding.record is not None and binding.record.grown
     has_had_its_time = has_grown or began_before(binding, seen, promised, now)
-    placed_ms = now.elapsed_ms - seen.since_ms
+    placed_ms = now.elapsed_ms - max(seen.since_ms, seen.told_ms, here_ms)
     limit_ms = promised.start_timeout_ms
     if not has_had_its_time and is_half_bound(binding, placed.unbound, gang_pods):
         why = f"{placed.unbound} of its pods found no node within {limit_ms // 1000} s"

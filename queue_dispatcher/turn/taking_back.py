@@ -49,7 +49,8 @@ def why_not_begun(cache: Cache, entry: Entry, now: Moment) -> str | None:
         return why_overdue(binding, seen, state, promised.start_timeout_ms, now)
     if isinstance(state, Growing) or not is_reached(cache, entry, now):
         return None
-    return why_not_started(binding, seen, state, promised, entry.facts.gang_pods, now)
+    here_ms = cache.fleet.outages.here_ms(seen.untold)
+    return why_not_started(binding, seen, state, promised, entry.facts.gang_pods, here_ms, now)
 
 
 def is_reached(cache: Cache, entry: Entry, now: Moment) -> bool:

@@ -113,5 +113,6 @@ def _left_s(cache: Cache, entry: Entry, now: Moment) -> int:
     is_away = any(outages.away_ms(share.cluster, now) is not None for share in entry.binding.placed)
     if not isinstance(state, Admitted) or is_away:
         return -1
-    left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, now)
+    here_ms = outages.here_ms(entry.seen.untold)
+    left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, here_ms, now)
     return -1 if left is None else -(-left // 1000)

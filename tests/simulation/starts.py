@@ -24,6 +24,8 @@ class Starts(Decisions):
 
     _moved_ms: dict[str, int] = field(default_factory=dict)
     """By key: when its places changed last."""
+    _told_ms: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By key: when each of the clusters that it is in first told of its pods."""
     _aside_ms: dict[str, int] = field(default_factory=dict)
     _kicks: Counter[str] = field(default_factory=Counter)
     """By key: how often it was tried again since it was released."""
@@ -68,6 +70,11 @@ class Starts(Decisions):
         elif placed(after) > placed(before) or placed(after) < min(placed(before), replicas(after)):
             # What was scaled down goes on where it is.
             self._moved_ms[written.key] = written.at_ms
+        known = self._told_ms.pop(written.key, {})
+        if after is not None:
+            here = dict.fromkeys(_told_of(after), written.at_ms) | known
+            stay = {share["name"] for share in at(after, "spec", "clusters", default=()) or ()}
+            self._told_ms[written.key] = {name: ms for name, ms in here.items() if name in stay}
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
@@ -87,13 +94,18 @@ class Starts(Decisions):
         if cause_of(after) is not Cause.FAILED:
             # Whatever became of its start.
             return
-        if was_growth and (runs := _running(before)):
+        is_of_failed = any(self._is_failing(mate) for mate in self._mates(key, line, record))
+        if was_growth and not is_of_failed and (runs := _running(before)):
+            # A group that was never whole is stopped for whoever did not start, grown or not.
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
-        if any(self._is_failing(mate) for mate in self._mates(written.key, line, record)):
+        if is_of_failed:
             return
-        had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
+        # Before its pods are there nothing of it can start, whoever is late.
+        told_ms = self._told_ms.get(key, {}).values() if is_whole(before) else ()
+        began_ms = max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]), *told_ms)
+        had_ms = written.at_ms - began_ms
         if is_whole(before) and not (line.ready or line.is_bound_together):
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
@@ -127,8 +139,22 @@ def _is_unplaced(binding: Obj) -> bool:
     return is_released and not placed(binding) and replicas(binding) > 0
 
 
-def _running(binding: Obj) -> int:
-    """Pods that run, as its clusters have reported."""
+def _told_of(binding: Obj) -> list[str]:
+    """Clusters that have told of pods of it."""
     items = at(binding, "status", "aggregatedStatus", default=()) or ()
-    told = [item.get("status") or {} for item in items]
+    counts = ("replicas", "active", "ready", "succeeded", "failed")
+    return [
+        item["clusterName"]
+        for item in items
+        if any(int((item.get("status") or {}).get(name, 0)) for name in counts)
+    ]
+
+
+def _running(binding: Obj) -> int:
+    """Pods that run where it is placed, as those clusters have reported: what Karmada evicts it from reports
+    on, and is Karmada's to stop.
+    """
+    shares = {share["name"] for share in at(binding, "spec", "clusters", default=()) or ()}
+    items = at(binding, "status", "aggregatedStatus", default=()) or ()
+    told = [item.get("status") or {} for item in items if item["clusterName"] in shares]
     return sum(int(one.get("ready", 0)) + int(one.get("readyReplicas", 0)) for one in told)

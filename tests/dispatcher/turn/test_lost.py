@@ -10,6 +10,8 @@ from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.dispatcher import NoticeTeller
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.turn.events import Counted
+from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
@@ -626,6 +628,49 @@ def test_what_is_not_seen_to_start_in_a_lost_cluster_is_no_failure_of_its_own(ne
     requeue = made.requeue("x")
     assert requeue is not None
     assert (where(made), requeue["count"]) == ([], 1)
+
+
+@pytest.mark.parametrize("written_s", [70, 170])
+def test_what_was_written_there_once_it_was_back_has_all_its_time(written_s: int) -> None:
+    made = plane(readyTimeout="120s", clusterLostTimeout="0s")
+    made.submit("x", replicas=4, said=CLASS, together=4)
+    made.turn()
+    made.place("x", m1=4)
+    lose(made, "m1")
+    made.passes(600, step_s=10)
+    made.cluster("m1")
+    made.turn()
+    # Karmada tries to write it ever more seldom while the cluster is away.
+    made.passes(written_s)
+    made.report("x", m1={"active": 4, "ready": 0})
+    made.turn()
+    made.passes(60)
+    # That there are none for a moment, as after a restart of all, gives it no more time.
+    made.report("x", m1={"active": 0, "ready": 0})
+    made.turn()
+    made.report("x", m1={"active": 4, "ready": 0})
+    made.passes(59)
+    assert (where(made), made.is_held("x")) == (["m1:4"], False)
+    made.passes(1)
+    requeue = made.requeue("x")
+    assert requeue is not None
+    assert (where(made), requeue["count"]) == ([], 1)
+
+
+def test_half_a_gang_that_is_not_written_yet_has_its_time_from_when_the_cluster_is_back() -> None:
+    made = plane(rooms={"m1": 9, "m2": 9, "m3": 9}, startTimeout="120s", clusterLostTimeout="0s")
+    made.submit("x", replicas=4, said=CLASS, together=4)
+    made.turn()
+    made.place("x", m1=4)
+    lose(made, "m1")
+    made.passes(600, step_s=10)
+    made.cluster("m1")
+    hear(made.state, Counted("m1", {"x": 0}), made.now)
+    made.turn()
+    made.passes(119)
+    assert (where(made), made.is_held("x")) == (["m1:4"], False)
+    made.passes(1)
+    assert where(made) == []
 
 
 def test_nor_is_it_stopped_because_its_mate_does_not_start() -> None:

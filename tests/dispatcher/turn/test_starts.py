@@ -68,7 +68,8 @@ def ran(made: Plane, ready: int) -> None:
         ([lambda made: counted(made, None)], "Placed", -1, -1, -1),
         ([lambda made: counted(made, 0)], "Placed", 0, -1, 90),
         ([lambda made: counted(made, 3)], "Placed", 3, -1, 90),
-        ([lambda made: counted(made, 3), lambda made: ran(made, 2)], "Placed", 3, 2, 90),
+        # Its time counts from when its cluster first tells of its pods.
+        ([lambda made: counted(made, 3), lambda made: ran(made, 2)], "Placed", 3, 2, 100),
         ([lambda made: counted(made, 4)], "Bound", 4, -1, -1),
         ([lambda made: counted(made, 4), lambda made: ran(made, 2)], "Bound", 4, 2, -1),
         # One that lost its node had one.
