@@ -6,6 +6,7 @@ from queue_dispatcher.bindings.state import (
     Adopted,
     Finished,
     Foreign,
+    HeldWithin,
     Pending,
     Reassert,
     Shrinking,
@@ -35,6 +36,8 @@ def is_charged(state: State, binding: Binding) -> bool:
             return False
         case Unresolved() | Reassert():
             return bool(binding.placed)
+        case HeldWithin(is_charged=is_charged):
+            return is_charged
         case _:
             return True
 

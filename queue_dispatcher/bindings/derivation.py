@@ -78,7 +78,7 @@ def read_state(
     is_scheduled = binding.is_workload and binding.placement is not None
     # What was admitted stays charged, whatever became of it.
     if is_scheduled and _is_let_go(binding, in_scope=in_scope, is_skipped=is_skipped):
-        return HeldWithin(record)
+        return HeldWithin(record, is_charged=record is not None)
     if record is None and (is_skipped or not is_scheduled or not in_scope):
         return Foreign()
     if is_finished(binding):

@@ -132,9 +132,11 @@ class HeldWithin:
     """Held, though it wants no more than it has: one write lets go of it at once (`patches.clear_hold`).
 
     ``record``: as it is to stand from then on, lowered to what is wanted; None where there is none.
+    ``is_charged``: whether what is placed of it is, as from then on; not where it is none of a queue's.
     """
 
     record: AdmissionRecord | None
+    is_charged: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,10 @@ class Member:
     # Its controllers.
 
     def _reconcile(self, owner: Owner) -> None:
+        if owner.kind == "Job" and owner.is_complete and not (owner.finished or owner.live):
+            # Nothing is left to do, as where Karmada gave it none of the completions.
+            owner.finished = "Complete"
+            self.timeline.after(self._rng.randint(*JOB_SYNC_MS), lambda: self._told(owner))
         for pod_set, count in owner.wanted():
             live = [pod for pod in owner.live if pod.set_name == pod_set.name]
             if len(live) > count:

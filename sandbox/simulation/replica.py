@@ -107,6 +107,10 @@ class Replica:
         """Whether there is a process, and it is not paused."""
         return self._run is not None and not self._run.process.is_paused
 
+    def now_ms(self) -> int:
+        """The time of day as its process has it, epoch milliseconds; of its host where there is none."""
+        return self._run.clock.now_ms() if self._run is not None else int(self.host.wall_s() * 1000)
+
     def waits(self) -> dict[str, Reason]:
         """Why each binding waits, by key, as the process says now."""
         if self._run is None:

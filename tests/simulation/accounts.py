@@ -36,12 +36,14 @@ class Quota:
 
 @dataclass(frozen=True)
 class Charge:
-    """What a binding takes of a queue. ``is_ours``: by a record of ours, not because it runs anyway."""
+    """What a binding takes of a queue. ``ours``: what of it we admitted, by a record of ours; the rest runs,
+    or is about to, because somebody else let go of it.
+    """
 
     key: str
     queue: str
     gpus: int
-    is_ours: bool
+    ours: int
 
 
 def quota_of(obj: Obj, capacity: int) -> Quota:
@@ -155,10 +157,13 @@ def charge_of(binding: Obj, queue: str) -> Charge | None:
         over = ended_in(binding)
         shares = at(binding, "spec", "clusters", default=())
         given_back = each * sum(share["replicas"] for share in shares if share["name"] in over)
-        return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)) - given_back, True)
+        admitted = int(record["requests"].get(GPU, 0))
+        wanted = 0 if is_held(binding) or is_hopeless(binding) else asked(binding)
+        most = max(admitted, wanted, each * placed(binding))
+        return Charge(key, record["queue"], most - given_back, admitted - given_back)
     if not is_held(binding) and not is_hopeless(binding):
-        return Charge(key, queue, asked(binding), False)
-    return Charge(key, queue, each * placed(binding), False) if placed(binding) else None
+        return Charge(key, queue, asked(binding), 0)
+    return Charge(key, queue, each * placed(binding), 0) if placed(binding) else None
 
 
 class Trees:

@@ -188,22 +188,28 @@ class Known:
         return [(binding, line)]
 
     def _is_all_charged(self, binding: Obj, line: SubmitLine) -> bool:
-        """Whether what is charged and has a place leaves less than it, and those with it, ask for."""
+        """Whether what is charged and has a place, or may still find one, leaves less than it, and those with
+        it, ask for.
+        """
         need = sum(asked(one) - self._has(one) for one, _ in self._together(binding, line))
         bindings = self.world.api.collection("resourcebindings").objects
-        taken = sum(charge.gpus for key, charge in self._charges.items() if placed(bindings[key]))
+        taken = sum(
+            charge.gpus
+            for key, charge in self._charges.items()
+            if placed(bindings[key]) or self._is_on_its_way(bindings[key])
+        )
         return taken + need > self._gpus()
 
     def _is_promised(self, but: Obj) -> bool:
         """Whether something was released a while ago, and takes what it asks for although it has no place."""
-        now_ms = self.world.timeline.now_ms
-        for one in self._bindings():
-            record = record_of(one)
-            if one is but or record is None or is_held(one) or placed(one):
-                continue
-            if now_ms - from_rfc3339(record["admittedAt"]) < STARTS_WITHIN_MS:
-                return True
-        return False
+        return any(one is not but and self._is_on_its_way(one) for one in self._bindings())
+
+    def _is_on_its_way(self, binding: Obj) -> bool:
+        """Whether it was released and has no place, and is not to be taken back yet."""
+        record = record_of(binding)
+        if record is None or is_held(binding) or placed(binding):
+            return False
+        return self.world.timeline.now_ms - from_rfc3339(record["admittedAt"]) < STARTS_WITHIN_MS
 
     def _has(self, binding: Obj) -> int:
         record = record_of(binding)

@@ -125,8 +125,7 @@ class Laws(Quiet):
         self._released.add(record["id"])
         ours = Counter[str]()
         for charge in self._charges.values():
-            if charge.is_ours:
-                ours[charge.queue] += charge.gpus
+            ours[charge.queue] += charge.ours
         name, now_ms = record["queue"], self.world.timeline.now_ms
         recent = [trees for until_ms, trees in self._earlier if until_ms >= now_ms - STALE_MS]
         before = ours - Counter({name: gpus})

@@ -58,8 +58,9 @@ class Numbers(Laws):
             if gpus:
                 charged[queue] += 1
                 used[queue] += gpus
-                # What runs on lost ones takes nothing of those that are there.
-                taken += gpus - self._runs(binding, lost)
+                # What runs on lost ones takes nothing of those that are there. Elsewhere than in the flavor
+                # it is of no cluster that could be lost to it, and takes its part as while all was well.
+                taken += gpus - self._runs(binding, {one for one in lost if self._is_of_flavor(one)})
         for queue in self._lines():
             pending[queue] += 1
         for view in told.queues:

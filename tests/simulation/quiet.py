@@ -97,8 +97,10 @@ class Quiet(Known):
         if kind == "MaxRuntimeExceeded":
             return "" if cause_of(binding) is Cause.MAX_RUNTIME else "it was not taken back for that"
         if kind == "BackingOff":
-            left_ms = self._backs_off_until_ms(binding) - self.world.timeline.now_ms
-            return "" if left_ms < _BACKOFF_MS else f"for {left_ms // 1000} s more"
+            # By the clock of who tells it, be that an hour ahead: what it waits for is what is left of that.
+            assert self.world.leader is not None
+            left_ms = _until_ms(reason.text) - self.world.leader.now_ms()
+            return "" if 0 < left_ms < _BACKOFF_MS else f"for {left_ms // 1000} s more"
         if kind == "WaitingForGangMembers":
             found = [one for one in self._bindings() if self._in_group(one, line)]
             # What another scheduler is to place has a reason of its own, and is not waited for in vain.
@@ -145,11 +147,6 @@ class Quiet(Known):
     def _tries(binding: Obj) -> int:
         requeue = at(binding, "metadata", "annotations", REQUEUE)
         return 0 if requeue is None else int(json.loads(requeue)["count"])
-
-    @staticmethod
-    def _backs_off_until_ms(binding: Obj) -> int:
-        requeue = at(binding, "metadata", "annotations", REQUEUE)
-        return 0 if requeue is None else from_rfc3339(json.loads(requeue)["notBefore"])
 
     def _groups(self, bindings: Mapping[str, Obj]) -> None:
         groups: dict[tuple[str, str], list[tuple[str, Obj]]] = {}
@@ -254,3 +251,8 @@ class Quiet(Known):
 
     def _is_late(self, since_ms: int) -> bool:
         return self.world.timeline.now_ms - since_ms >= STARTS_WITHIN_MS
+
+
+def _until_ms(text: str) -> int:
+    """When it is tried again, as such a reason says."""
+    return from_rfc3339(text.rpartition("tried again at ")[2])

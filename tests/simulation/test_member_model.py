@@ -114,6 +114,18 @@ def test_jobs_come_to_their_end_or_not(
     assert world.free() == [0 if types is None else 8]
 
 
+def test_a_job_of_no_completions_has_ended() -> None:
+    """As Kubernetes has it; Karmada gives a cluster none where it splits few over several."""
+    world = World(8)
+    world.member.apply(gang("x", 1, 2), 1, 0)
+    world.wait(5_000)
+    assert world.free() == [8]
+    assert [one["type"] for one in world.status("Job/team/x")["conditions"] if one["status"] == "True"] == [
+        "SuccessCriteriaMet",
+        "Complete",
+    ]
+
+
 def test_a_job_that_may_fail_is_tried_again() -> None:
     world = World(8)
     key = world.apply(gang("x", 1, 8, backoff_limit=2), 1_000, FAILS)

@@ -126,8 +126,11 @@ class TestLetGo:
         placed: dict[str, int] | None,
     ) -> None:
         one = binding(annotations=marks, placed=placed)
-        assert state(one, template=template, in_scope=in_scope) == HeldWithin(None)
-        assert state(one, LOST, template, in_scope) == HeldWithin(None)
+        for queue in (TEAM, LOST):
+            found = state(one, queue, template, in_scope)
+            assert found == HeldWithin(None, is_charged=False)
+            # Nor is it while it waits to be let go of, however long that takes.
+            assert not is_charged(found, one)
 
     def test_growth_of_what_was_admitted_and_is_skipped_by_now(self) -> None:
         one = binding(replicas=6, record=record(), placed={"a": 4})
