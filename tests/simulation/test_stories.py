@@ -171,6 +171,13 @@ STORIES = {
     .scale("g2", pods=2, at_s=43)
     .fault("kill_after_write", at_s=42, for_s=22)
     .fault("kill_after_write", at_s=42, for_s=22),
+    "growth keeps to the one cluster that is left of its flavor": Story(until_s=1, estimators=True)
+    .cluster("a")
+    .cluster("b", gpus=1)
+    .queue("main", gpus=2)
+    .submit("service", kind="Deployment")
+    .scale("service", pods=2, at_s=1)
+    .write("gpus", kind="resourceflavors", body='{"spec": {"clusterNames": ["a"]}}'),
 }
 
 
