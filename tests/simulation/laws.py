@@ -127,7 +127,10 @@ class Laws(Turns):
             self._break("quota is never exceeded by what we admitted", key, told[0])
         self._count_anew(key)
         if self.world.faults.is_calm():
-            self._pass_over(key, record["queue"], gpus)
+            # What waits as a whole keeps its place in the line, however much more it comes to ask for.
+            is_growth = gpus < int(record["requests"].get(GPU, 0))
+            its_ms = (self._asked_ms if is_growth else self._came_ms).get(key, 0)
+            self._pass_over(key, record["queue"], gpus, its_ms)
 
     def look(self) -> None:
         """Every few seconds: who could run does not wait for long."""

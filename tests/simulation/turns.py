@@ -25,21 +25,29 @@ class Turns(Quiet):
     _passed: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """By key, and whether by others of its own queue."""
     _passed_from_ms: dict[str, int] = field(default_factory=dict)
+    _came_ms: dict[str, int] = field(default_factory=dict)
     _asked_ms: dict[str, int] = field(default_factory=dict)
+    """By key, since when it asks for as much as it does."""
 
     def _note(self, key: str, before: Obj | None, after: Obj, at_ms: int) -> None:
         """A binding came, or changed."""
+        if before is None:
+            self._came_ms[key] = at_ms
         if before is None or asked(after) > asked(before):
             self._asked_ms[key] = at_ms
 
     def _forget(self, key: str) -> None:
         """A binding is gone."""
+        self._came_ms.pop(key, None)
         self._asked_ms.pop(key, None)
 
-    def _pass_over(self, key: str, its: str, gpus: int) -> None:
-        """Count a release of so many GPUs for those who could have had them, with as much right."""
+    def _pass_over(self, key: str, its: str, gpus: int, its_ms: int) -> None:
+        """Count a release of so many GPUs for those who could have had them, with as much right.
+
+        ``its_ms``: since when it has its place in the line.
+        """
         bindings = self.world.api.collection("resourcebindings").objects
-        released, its_ms = self._line(bindings[key]), self._asked_ms.get(key, 0)
+        released = self._line(bindings[key])
         if released is None:
             return
         self._used[its] -= gpus
