@@ -178,6 +178,18 @@ STORIES = {
     .submit("service", kind="Deployment")
     .scale("service", pods=2, at_s=1)
     .write("gpus", kind="resourceflavors", body='{"spec": {"clusterNames": ["a"]}}'),
+    "there is room for one before what was decided without it is written": Story(seed=7975, until_s=90)
+    .cluster("a", gpus=2)
+    .cluster("b", gpus=4)
+    .queue("all", gpus=0)
+    .queue("main", gpus=6)
+    .submit("w6", runs_s=1, at_s=21)
+    .submit("w7", queue="other")
+    .submit("w8", gang=True, way="by room", at_s=33)
+    .submit("w9", pods=3, way="by room", ready=True, at_s=18)
+    .submit("w10", gpus=4, runs_s=40, way="by room", at_s=6)
+    .submit("w15", queue="other", priority=10, ready=True, at_s=37)
+    .fault("karmada_away", for_s=34, at_s=21),
 }
 
 

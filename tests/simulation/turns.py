@@ -14,6 +14,8 @@ _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
 _IN_ONE_QUEUE = 1
 """How many of its own queue that clearly came later."""
+_WRITTEN_MS = 100
+"""So long after a decision the last of its releases is written, in calm; in which order is chance."""
 _REMEMBERED_S = 100
 """So long after an estimator's fault something may wait for it: a minute for an answer, and for a refusal."""
 
@@ -58,8 +60,10 @@ class Turns(Quiet):
             if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
                 continue
             from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
-            if self.world.story.estimators and self.world.timeline.now_ms - from_ms < _AT_LEAST_MS:
-                # It is being asked about, and keeps its place meanwhile.
+            # It may have become able after that was decided; with estimators it is being asked about, and
+            # keeps its place meanwhile.
+            moment_ms = _AT_LEAST_MS if self.world.story.estimators else _WRITTEN_MS
+            if self.world.timeline.now_ms - from_ms < moment_ms:
                 continue
             self._passed[other, queue == its] += 1
             count = self._passed[other, queue == its]
