@@ -190,6 +190,19 @@ STORIES = {
     .submit("w10", gpus=4, runs_s=40, way="by room", at_s=6)
     .submit("w15", queue="other", priority=10, ready=True, at_s=37)
     .fault("karmada_away", for_s=34, at_s=21),
+    "who is behind the head of a strict queue has no turn": crowd(
+        Story(until_s=60, estimators=True)
+        .cluster("a", nodes=2, gpus=4)
+        .queue("main", gpus=8, strict=True)
+        .queue("other", gpus=6)
+        .submit("busy", queue="other", runs_s=200)
+        .submit("head", gpus=8, at_s=1)
+        .submit("behind", at_s=2),
+        60,
+        queue="other",
+        runs_s=2,
+        at_s=5,
+    ),
 }
 
 

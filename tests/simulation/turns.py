@@ -59,6 +59,8 @@ class Turns(Quiet):
                 continue
             if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
                 continue
+            if queue != its and self._is_behind(other, line, queue):
+                continue
             from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
             # It may have become able after that was decided; with estimators it is being asked about, and
             # keeps its place meanwhile.
@@ -87,6 +89,32 @@ class Turns(Quiet):
                 yield key, line, queue
             else:
                 self._count_anew(key)
+
+    def _is_behind(self, key: str, line: SubmitLine, queue: str) -> bool:
+        """Whether the queue is strict, and its turn is that of somebody before it.
+
+        Who can never run may be that too: the estimators are not asked about what lacks quota, or capacity
+        that is not charged.
+        """
+        if not self._trees.quotas[queue].is_strict:
+            return False
+        most, own = min(self._trees.most(queue), self._gpus()), (-line.priority, self._came_ms.get(key, 0))
+        for other, binding in self.world.api.collection("resourcebindings").objects.items():
+            ahead = self._line(binding)
+            if ahead is None or self._queue_named(binding) != queue or not self._is_in_line(binding, ahead):
+                continue
+            need = sum(asked(one) - self._has(one) for one, _ in self._together(binding, ahead))
+            if need <= most and (-ahead.priority, self._came_ms.get(other, own[1])) < own:
+                return True
+        return False
+
+    def _is_in_line(self, binding: Obj, line: SubmitLine) -> bool:
+        """Whether it stands in line now: it is held for its turn alone."""
+        if not is_held(binding) or line.scheduler or line.skip or not line.gpus:
+            return False
+        if line.group and len(self._together(binding, line)) < self._size(line):
+            return False
+        return REQUEUE not in at(binding, "metadata", "annotations", default={})
 
     def _count_anew(self, key: str) -> None:
         for is_own in (True, False):
