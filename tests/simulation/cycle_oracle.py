@@ -1,8 +1,8 @@
 """What one admission cycle ought to decide, worked out the long way: everything anew for each release.
 
 Written from what the documents of the API and of the cycle promise, for work that asks for one resource of
-one flavor; it shares no code with what it judges, and reads values only. Where it would have to guess, it
-says no more: `Oracle.is_sure` is False from then on.
+one flavor; it shares no code with what it judges but how questions are named, and reads values only. Where it
+would have to guess, it says no more: `Oracle.is_sure` is False from then on.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.items import Item, probe_of
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from tests.simulation.accounts import Trees
 
@@ -130,8 +130,8 @@ class Oracle:
         """The turn of the queue's head; how many bindings it releases."""
         if not self.is_sure:
             return 0
-        amount, probe = _amount(item), item.shape.probe
-        verdict = self.snapshot.verdicts.get(probe) if probe else None
+        amount, probe = _amount(item), _probe(item)
+        verdict = self._verdict(item)
         if probe and (verdict is None or verdict.fits <= self._on_word[probe]):
             questions = self._questions.setdefault(root, {})
             if probe not in self.asked and len(questions) >= self.snapshot.max_probes:
@@ -168,9 +168,13 @@ class Oracle:
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
 
+    def _verdict(self, item: Item) -> Verdict | None:
+        """What the estimators said of it."""
+        return self.snapshot.verdicts.get(_probe(item))
+
     def _says_where(self, item: Item) -> bool:
         """Whether its release says where to: where nobody has told where there is room, it cannot."""
-        verdict = self.snapshot.verdicts.get(item.shape.probe)
+        verdict = self._verdict(item)
         return item.shape.is_preplaced and (verdict is None or _tells_where(verdict))
 
     def _set_aside(self, root: str, queue: str, item: Item) -> None:
@@ -206,7 +210,7 @@ class Oracle:
         return None
 
     def _has_room(self, queue: str, item: Item) -> bool:
-        verdict = self.snapshot.verdicts.get(item.shape.probe) if item.shape.probe else None
+        verdict = self._verdict(item)
         if verdict is not None and verdict.fits <= 0:
             return False
         return _amount(item) + self._kept[queue] <= min(self.free, self.left(queue))
@@ -214,7 +218,7 @@ class Oracle:
     def _could_ever(self, queue: str, item: Item) -> bool:
         if item.shape.never is not None:
             return False
-        verdict = self.snapshot.verdicts.get(item.shape.probe) if item.shape.probe else None
+        verdict = self._verdict(item)
         if verdict is not None and verdict.never:
             return False
         return _amount(item) <= min(self.capacity, self.trees.most(queue))
@@ -245,7 +249,7 @@ class Oracle:
             return item.shape.never.kind
         if _amount(item) > min(self.capacity, self.trees.most(queue)):
             return "NeverFits"
-        verdict = self.snapshot.verdicts.get(item.shape.probe) if item.shape.probe else None
+        verdict = self._verdict(item)
         has = amount <= min(self.free, *bounds)
         if verdict is not None and (has or verdict.never):
             if verdict.unanswered:
@@ -446,6 +450,12 @@ def _is_alike(one: Item, other: Item) -> bool:
 
 def _tells_where(verdict: Verdict) -> bool:
     return verdict.rooms is not None or bool(verdict.members)
+
+
+def _probe(item: Item) -> str:
+    """What they are asked about it, which is where it may go: to its flavor, though it may run elsewhere."""
+    ways = item.shape.alternatives
+    return probe_of(item.shape, ways[0]) if ways else item.shape.probe
 
 
 def _amount(item: Item) -> int:

@@ -1,18 +1,17 @@
 """What must hold whatever happens: checked after each step on what the step wrote, and every few seconds."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
 from sandbox.simulation.objects import Obj, at
-from sandbox.simulation.story import FaultLine, SubmitLine
+from sandbox.simulation.story import FaultLine
 from sandbox.simulation.templates import GPU
 from tests.simulation.accounts import (
     ADMISSION,
     REQUEUE,
-    asked,
     charge_of,
     is_held,
     is_whole,
@@ -20,31 +19,20 @@ from tests.simulation.accounts import (
     record_of,
 )
 from tests.simulation.known import STALE_MS
-from tests.simulation.quiet import Quiet
+from tests.simulation.turns import Turns
 
 _OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
 _APPLIED = "policy.karmada.io/applied-placement"
-_AT_LEAST_MS = 2_000
-_TURNS = 12
-"""How many releases of no more right may pass somebody over; so many more for each queue."""
-_IN_ONE_QUEUE = 1
-"""How many of its own queue that clearly came later."""
 _SOON_MS = 30_000
-_REMEMBERED_S = 100
-"""So long after an estimator's fault something may wait for it: a minute for an answer, and for a refusal."""
 
 
 @dataclass
-class Laws(Quiet):
+class Laws(Turns):
     """All laws over one world."""
 
     _seen: int = 0
     _news: int = 0
     """Of what was seen, all but that somebody still leads."""
-    _passed: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    """By key, and whether by others of its own queue."""
-    _passed_from_ms: dict[str, int] = field(default_factory=dict)
-    _asked_ms: dict[str, int] = field(default_factory=dict)
     _able_since: dict[str, int] = field(default_factory=dict)
 
     def step(self) -> None:
@@ -73,12 +61,11 @@ class Laws(Quiet):
         before, after, key = written.before, written.after, written.key
         if after is None:
             self._charge(key, None)
-            self._asked_ms.pop(key, None)
+            self._forget(key)
             return
         queue = self._queue_named(after)
         self._charge(key, charge_of(after, queue))
-        if before is None or asked(after) > asked(before):
-            self._asked_ms[key] = written.at_ms
+        self._note(key, before, after, written.at_ms)
         if before is None:
             self._created(key, after)
         if written.user.startswith("dispatcher") and before is not None:
@@ -139,52 +126,10 @@ class Laws(Quiet):
             self._break("quota is never exceeded by what we admitted", key, told[0])
         self._count_anew(key)
         if self.world.faults.is_calm():
-            self._pass_over(key, record["queue"], gpus)
-
-    def _pass_over(self, key: str, its: str, gpus: int) -> None:
-        """Count a release of so many GPUs for those who could have had them, with as much right."""
-        bindings = self.world.api.collection("resourcebindings").objects
-        released, its_ms = self._line(bindings[key]), self._asked_ms.get(key, 0)
-        if released is None:
-            return
-        self._used[its] -= gpus
-        for other, line, queue in self._able():
-            since_ms = self._asked_ms.get(other, 0)
-            if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
-                continue
-            if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
-                continue
-            from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
-            if self.world.story.estimators and self.world.timeline.now_ms - from_ms < _AT_LEAST_MS:
-                # It is being asked about, and keeps its place meanwhile.
-                continue
-            self._passed[other, queue == its] += 1
-            count = self._passed[other, queue == its]
-            if count > (_IN_ONE_QUEUE if queue == its else _TURNS + 4 * len(self._trees.quotas)):
-                told = f"has quota and room, and {count} of no more right were released before it"
-                self._break("turns are bounded", other, told)
-        self._used[its] += gpus
-
-    def _able(self) -> Iterator[tuple[str, SubmitLine, str]]:
-        """Who is held and could run at once, within the quota of its own queue: key, line, queue."""
-        for key, binding in self.world.api.collection("resourcebindings").objects.items():
-            if not is_held(binding) or placed(binding) or record_of(binding) is not None:
-                continue
-            line, queue = self._line(binding), self._queue_named(binding)
-            if line is None or line.group or line.skip or queue not in self._trees.quotas:
-                continue
-            if REQUEUE in at(binding, "metadata", "annotations", default={}):
-                continue
-            is_able = self._is_surely_free(binding, queue) and not self._is_doubtful(line)
-            if is_able and self._obstacles(binding, line, queue) <= {"promised"}:
-                yield key, line, queue
-            else:
-                self._count_anew(key)
-
-    def _count_anew(self, key: str) -> None:
-        for is_own in (True, False):
-            self._passed.pop((key, is_own), None)
-        self._passed_from_ms.pop(key, None)
+            # What waits as a whole keeps its place in the line, however much more it comes to ask for.
+            is_growth = gpus < int(record["requests"].get(GPU, 0))
+            its_ms = (self._asked_ms if is_growth else self._came_ms).get(key, 0)
+            self._pass_over(key, record["queue"], gpus, its_ms)
 
     def look(self) -> None:
         """Every few seconds: who could run does not wait for long."""
@@ -207,16 +152,6 @@ class Laws(Quiet):
     def _is_slow(self) -> bool:
         """Whether Karmada may be, so that it keeps the release window full."""
         return any(fault.kind.startswith("karmada") for fault in self.world.story.of(FaultLine))
-
-    def _is_doubtful(self, line: SubmitLine) -> bool:
-        """Whether an estimator that would have to be asked about it does not work, or did not lately."""
-        clusters = ("", *(line.clusters or self.world.clusters))
-        return self.world.story.estimators and any(
-            fault.kind.startswith("estimator")
-            and fault.whom in clusters
-            and fault.at_s <= self.world.now_s <= fault.at_s + fault.for_s + _REMEMBERED_S
-            for fault in self.world.story.of(FaultLine)
-        )
 
 
 def _goes_on(before: Obj, after: Obj, lost: Collection[str]) -> bool:

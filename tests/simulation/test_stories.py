@@ -171,6 +171,38 @@ STORIES = {
     .scale("g2", pods=2, at_s=43)
     .fault("kill_after_write", at_s=42, for_s=22)
     .fault("kill_after_write", at_s=42, for_s=22),
+    "growth keeps to the one cluster that is left of its flavor": Story(until_s=1, estimators=True)
+    .cluster("a")
+    .cluster("b", gpus=1)
+    .queue("main", gpus=2)
+    .submit("service", kind="Deployment")
+    .scale("service", pods=2, at_s=1)
+    .write("gpus", kind="resourceflavors", body='{"spec": {"clusterNames": ["a"]}}'),
+    "there is room for one before what was decided without it is written": Story(seed=7975, until_s=90)
+    .cluster("a", gpus=2)
+    .cluster("b", gpus=4)
+    .queue("all", gpus=0)
+    .queue("main", gpus=6)
+    .submit("w6", runs_s=1, at_s=21)
+    .submit("w7", queue="other")
+    .submit("w8", gang=True, way="by room", at_s=33)
+    .submit("w9", pods=3, way="by room", ready=True, at_s=18)
+    .submit("w10", gpus=4, runs_s=40, way="by room", at_s=6)
+    .submit("w15", queue="other", priority=10, ready=True, at_s=37)
+    .fault("karmada_away", for_s=34, at_s=21),
+    "who is behind the head of a strict queue has no turn": crowd(
+        Story(until_s=60, estimators=True)
+        .cluster("a", nodes=2, gpus=4)
+        .queue("main", gpus=8, strict=True)
+        .queue("other", gpus=6)
+        .submit("busy", queue="other", runs_s=200)
+        .submit("head", gpus=8, at_s=1)
+        .submit("behind", at_s=2),
+        60,
+        queue="other",
+        runs_s=2,
+        at_s=5,
+    ),
 }
 
 
