@@ -33,7 +33,6 @@ class Member:
 
     uid: str
     size: int
-    created_ms: int
     enqueued_ms: int
     is_pending: bool
     is_new: bool = False
@@ -79,8 +78,8 @@ def left_out(members: Iterable[Member]) -> dict[str, str]:
 
 def _left_out_of(decision: Decision, released: list[Member], members: list[Member]) -> tuple[Member, ...]:
     missing = decision.members - len(released)
-    last_ms = max(member.admitted_ms or 0 for member in released)
-    waiting = [one for one in members if one.is_pending and one.is_new and one.created_ms <= last_ms]
+    # Those who came first first: no time of creation is compared with the clock of whoever released them.
+    waiting = [one for one in members if one.is_pending and one.is_new]
     if missing <= 0:
         return ()
     known = [member.uid for member in released]

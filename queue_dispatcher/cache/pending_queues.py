@@ -202,7 +202,6 @@ def _member(entry: Entry, group: str) -> Member:
     return Member(
         uid=entry.uid,
         size=entry.facts.group_size,
-        created_ms=entry.binding.created_ms,
         enqueued_ms=entry.item.enqueued_ms if entry.item is not None else 0,
         is_pending=_waits(entry),
         # The gate marks what it holds, and the mark goes with the first release.

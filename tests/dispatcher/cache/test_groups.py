@@ -16,9 +16,7 @@ ONE: Requests = (("nvidia.com/gpu", 1),)
 def waits(uid: str, size: int = 3, *, created_ms: int = 0, taken_back: bool = False, gpus: int = 1) -> Member:
     asked = (("nvidia.com/gpu", gpus),)
     is_new = not taken_back
-    return Member(
-        uid, size, created_ms, created_ms, True, is_new=is_new, was_taken_back=taken_back, asked=asked
-    )
+    return Member(uid, size, created_ms, True, is_new=is_new, was_taken_back=taken_back, asked=asked)
 
 
 def decided(uids: str) -> Decision:
@@ -29,7 +27,7 @@ def decided(uids: str) -> Decision:
 def runs(uid: str, size: int = 3, *, admitted_ms: int = 100, of: str = "") -> Member:
     """``of``: with whom it was released."""
     made = decided(of) if of else None
-    return Member(uid, size, 0, 0, is_pending=False, asked=ONE, admitted_ms=admitted_ms, decision=made)
+    return Member(uid, size, 0, is_pending=False, asked=ONE, admitted_ms=admitted_ms, decision=made)
 
 
 def blocked(uid: str) -> Member:
@@ -122,9 +120,9 @@ def test_who_is_rolled_forward_does_not_stand_in_line_and_is_there() -> None:
         pytest.param([runs("b", of="abc"), waits("c")], "", id="one that was released is deleted"),
         pytest.param([runs("a", of="abc"), waits("d"), waits("b"), waits("c")], "bc", id="one has joined"),
         pytest.param(
-            [runs("a", of="ab"), waits("b", created_ms=101)],
-            "",
-            id="who was not there yet",
+            [runs("a", of="ab"), waits("b", created_ms=101), waits("c", 4, created_ms=102)],
+            "b",
+            id="whoever released it has a clock that is behind, and one has joined",
         ),
         pytest.param(
             [runs("a", of="ab"), waits("b", taken_back=True)], "", id="who was taken back asks for quota"
