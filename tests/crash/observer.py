@@ -164,10 +164,12 @@ def _taken_back(old: View, new: View) -> Iterator[str]:
 
 
 def _amended(old: View, new: View) -> Iterator[str]:
-    """A record may only follow what is asked for."""
+    """A record may only follow what is asked for; growth waited since it was asked for."""
+    has_grown = new.record["requests"].get(GPU, 0) > old.record["requests"].get(GPU, 0)
     for field in ("id", "queue", "localQueue", "class", "group", "enqueuedAt"):
-        if old.record.get(field) != new.record.get(field):
-            yield f"its record's {field} became {new.record.get(field)!r}, was {old.record.get(field)!r}"
+        was, became = old.record.get(field), new.record.get(field)
+        if was != became and not (has_grown and field == "enqueuedAt" and became > was):
+            yield f"its record's {field} became {became!r}, was {was!r}"
     if new.record["requests"] != {GPU: new.replicas * new.gpus}:
         yield f"its record now says {new.record['requests']}, it asks for {new.replicas} x {new.gpus}"
     if new.record["requests"] == old.record["requests"]:

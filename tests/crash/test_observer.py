@@ -139,6 +139,8 @@ def test_what_is_right_is_not_complained_about(steps: tuple[Step, ...]) -> None:
         ((admit(FIRST), place(FIRST), take_back(FIRST)), "taken back while placed"),
         ((place(FIRST), admit(FIRST)), "admitted while placed"),
         ((admit(FIRST), admit(FIRST, enqueuedAt="earlier")), "its record's enqueuedAt became 'earlier'"),
+        ((admit(FIRST), admit(FIRST, enqueuedAt="x-later")), "its record's enqueuedAt became 'x-later'"),
+        ((admit(FIRST), admit(FIRST, enqueuedAt="", requests={GPU: 9})), "its record's enqueuedAt became ''"),
         ((admit(FIRST), admit(FIRST, admittedAt="later")), "rewritten for nothing"),
         ((admit(FIRST), admit(FIRST, requests={GPU: 3})), "it asks for"),
         ((admit(FIRST), place(FIRST), finish(FIRST), flag(FIRST, held=True)), "touched after it had"),
