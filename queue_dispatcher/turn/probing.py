@@ -13,14 +13,22 @@ from queue_dispatcher.workloads.choice import Choice
 from queue_dispatcher.workloads.flavors import preferred_clusters
 
 
-def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
-    """What to ask the estimators."""
+def probings_of(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
+    """What to ask the estimators, once what was decided is admitted.
+
+    What still fits by then, as they have said, was to be asked about anew for what would have taken its room
+    and was not admitted, or went elsewhere. They know nothing of that, would say the same, and would be asked
+    without end for as long as it is decided and may not be written.
+    """
     estimates = state.estimates
     if estimates is None:
         return []
     probings = []
     for action in decision.actions:
         if isinstance(action, Probe):
+            known = estimates.verdicts.get(action.probe, now.elapsed_ms)
+            if known is not None and known.fits > 0:
+                continue
             item = action.item
             subjects = subjects_of(state.cache, item.members, is_growth=item.is_growth)
             clusters = action.alternative.clusters

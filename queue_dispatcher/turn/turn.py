@@ -109,7 +109,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         admitted = admissions(state, stands, now)
         writes += admitted
         state.turns = decision.turns
-        probings += probings_of(state, decision)
+        probings += probings_of(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     times = (retry_ms, evict_ms, overdue_ms, lost_ms, decided_ms, _try_due_ms(state, now))

@@ -379,6 +379,26 @@ def test_growth_that_waits_is_taken_back_with_the_rest() -> None:
     assert (where(made), made.is_held("x"), made.record("x")) == ([], True, None)
 
 
+def test_while_it_is_being_taken_back_nobody_is_asked_over_and_over_beside_its_growth() -> None:
+    """The growth is decided each time, and not written; the estimators know of no such thing."""
+    made = Plane({"m1": 100}, rooms={"m1": 4})
+    made.queue("other", {"m1": 100})
+    made.feed(SERVICE_CLASSES, service_class("short", 10, maxRuntime=f"{MAY_S}s"))
+    runs(made, pods=1)
+    made.elapsed_ms += 1_000 * MAY_S
+    made.edit("x", lambda obj: obj["spec"].update(replicas=3, suspension={"scheduling": True}))
+    made.submit("y", "other", replicas=3)
+    asked = []
+    for _ in range(10):
+        turned = turn(made.state, (), made.now)
+        asked += [probing.subjects[0].binding.workload.name for probing in turned.probings]
+        for probing in turned.probings:
+            made.answer(probing)
+        made.elapsed_ms += 10
+    assert sorted(asked) == ["x", "y"]
+    assert (evicted(made), where(made, "y")) == ([], [])
+
+
 def test_to_run_again_begins_anew() -> None:
     made = plane()
     runs(made)
