@@ -1,5 +1,6 @@
 """Losses: what is in a lost cluster for too long goes elsewhere if it can, and nothing is left behind."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,7 +10,7 @@ from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
-from tests.simulation.accounts import cause_of, ended_in, is_ended, is_held, record_of, replicas
+from tests.simulation.accounts import asked, cause_of, ended_in, is_ended, is_held, record_of, replicas
 from tests.simulation.known import STALE_MS
 from tests.simulation.places import Places, shares
 
@@ -114,6 +115,8 @@ class Losses(Places):
             or self._local_queue_is_gone(binding)
         ):
             return False
+        if not self._has_quota(binding, line, queue, lost):
+            return False
         rooms = [
             sum(node.free[GPU] // max(1, line.gpus) for node in self.world.members[name].nodes.values())
             for name in self._others(line, lost)
@@ -121,6 +124,18 @@ class Losses(Places):
         ]
         could = max(rooms, default=0) if line.gang else sum(rooms)
         return could >= max(1, replicas(binding)) + self._coming(lost)
+
+    def _has_quota(self, binding: Obj, line: SubmitLine, queue: str, lost: set[str]) -> bool:
+        """Whether it could be released again once it gives back what it is charged.
+
+        Others may take more than there is, as what somebody let go by hand does: it would be taken back to
+        wait for quota. What stays in other clusters keeps what it was admitted with.
+        """
+        if not line.gang and shares(binding).keys() - lost:
+            return True
+        own = self._charges.get(f"{binding['metadata']['namespace']}/{binding['metadata']['name']}")
+        used = self._used - Counter({own.queue: own.gpus} if own is not None else {})
+        return not self._trees.excess(queue, used, asked(binding))
 
     def _coming(self, lost: set[str]) -> int:
         """How many GPUs at most are about to be used in other clusters, by pods that are not there yet."""

@@ -190,6 +190,16 @@ STORIES = {
     .submit("w10", gpus=4, runs_s=40, way="by room", at_s=6)
     .submit("w15", queue="other", priority=10, ready=True, at_s=37)
     .fault("karmada_away", for_s=34, at_s=21),
+    "what is lost stays where it would wait for quota that somebody took by hand": Story(
+        until_s=60, lost_after_s=60
+    )
+    .cluster("a")
+    .cluster("b", gpus=1)
+    .queue("main", gpus=1)
+    .submit("x", runs_s=300, clusters=("a", "b"))
+    .submit("stray", runs_s=300)
+    .suspend("stray", held=False, at_s=2)
+    .fault("cluster_lost", whom="a", at_s=5, for_s=240),
     "who is behind the head of a strict queue has no turn": crowd(
         Story(until_s=60, estimators=True)
         .cluster("a", nodes=2, gpus=4)
