@@ -126,11 +126,23 @@ class Evictions(Losses):
             return ""
         if record["queue"] in draining:
             return f"queue {record['queue']} is drained"
-        end_ms = self._end_ms(line, self._began_ms.get(key))
+        end_ms = self._end_ms(line, self._heard_ms(self._began_ms.get(key)))
         # The mates of a group may keep it for a while.
         late_ms = 90_000 if line.group else _EARLY_MS
         is_over = end_ms is not None and self.world.timeline.now_ms > end_ms + late_ms
         return "it may run no longer" if is_over and not self._has_wrong_clocks() else ""
+
+    def _heard_ms(self, began_ms: int | None) -> int | None:
+        """When it began for a dispatcher at the latest: when that had heard of it."""
+        if began_ms is None:
+            return None
+        silent_ms = [
+            self.world.at_ms(fault.at_s)
+            for fault in self.world.story.of(FaultLine)
+            if fault.kind == "watch_silent"
+        ]
+        noticed_ms = (from_ms + STALE_MS for from_ms in silent_ms if from_ms <= began_ms)
+        return max([began_ms, *noticed_ms])
 
     @staticmethod
     def _end_ms(line: SubmitLine | None, began_ms: int | None) -> int | None:

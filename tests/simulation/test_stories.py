@@ -200,6 +200,12 @@ STORIES = {
     .submit("stray", runs_s=300)
     .suspend("stray", held=False, at_s=2)
     .fault("cluster_lost", whom="a", at_s=5, for_s=240),
+    "nobody hears that it began": Story(until_s=60)
+    .cluster("a")
+    .queue("main", gpus=1)
+    .submit("x", gpus=4, runs_s=400, may_run_s=90)
+    .fault("watch_silent", whom="dispatcher-0/resourcebindings", at_s=9)
+    .quota("main", gpus=4, at_s=10),
     "who is behind the head of a strict queue has no turn": crowd(
         Story(until_s=60, estimators=True)
         .cluster("a", nodes=2, gpus=4)
