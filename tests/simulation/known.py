@@ -154,7 +154,7 @@ class Known:
             if sum(rooms.values()) < missing:
                 return False
             for name in rooms:
-                missing = _take(free[name], line.gpus, missing)
+                missing = take(free[name], line.gpus, missing)
         return True
 
     def _is_open(self, cluster: str) -> bool:
@@ -169,7 +169,7 @@ class Known:
             for binding, line in (other for other in together if other is not one):
                 for name in line.clusters or free:
                     if name in free:
-                        _take(free[name], 1, asked(binding))
+                        take(free[name], 1, asked(binding))
             if not self._room([one], free):
                 return False
         return True
@@ -296,7 +296,7 @@ def _is_ready(cluster: Obj) -> bool:
     return ready is not None and ready["status"] == "True"
 
 
-def _take(free: list[int], gpus: int, pods: int) -> int:
+def take(free: list[int], gpus: int, pods: int) -> int:
     """Give so many pods their GPUs of the nodes; how many are left without."""
     for number, left in enumerate(free):
         taken = min(pods, left // gpus)

@@ -200,6 +200,17 @@ STORIES = {
     .submit("stray", runs_s=300)
     .suspend("stray", held=False, at_s=2)
     .fault("cluster_lost", whom="a", at_s=5, for_s=240),
+    "room is taken by what Karmada writes there long after the cluster is back": Story(
+        until_s=30, estimators=True, lost_after_s=0
+    )
+    .cluster("a", gpus=2)
+    .cluster("b")
+    .queue("main", gpus=3)
+    .submit("x", gpus=2, clusters=("a",))
+    .submit("y", clusters=("a",))
+    .fault("cluster_lost", whom="a", at_s=1, for_s=400)
+    .stop("main", policy="HoldAndDrain", at_s=22)
+    .stop("main", policy="None", at_s=222),
     "nobody hears that it began": Story(until_s=60)
     .cluster("a")
     .queue("main", gpus=1)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import FaultLine, SubmitLine
-from tests.simulation.accounts import REQUEUE, asked, is_held, placed, record_of
+from tests.simulation.accounts import REQUEUE, asked, asked_each, is_ended, is_held, placed, record_of
+from tests.simulation.known import take
 from tests.simulation.quiet import Quiet
 
 _AT_LEAST_MS = 2_000
@@ -30,6 +31,8 @@ class Turns(Quiet):
     _came_ms: dict[str, int] = field(default_factory=dict)
     _asked_ms: dict[str, int] = field(default_factory=dict)
     """By key, since when it asks for as much as it does."""
+    _went_ms: dict[str, int] = field(default_factory=dict)
+    """By key, since when it is where it is."""
 
     def _note(self, key: str, before: Obj | None, after: Obj, at_ms: int) -> None:
         """A binding came, or changed."""
@@ -37,11 +40,14 @@ class Turns(Quiet):
             self._came_ms[key] = at_ms
         if before is None or asked(after) > asked(before):
             self._asked_ms[key] = at_ms
+        if before is None or _clusters(before) != _clusters(after):
+            self._went_ms[key] = at_ms
 
     def _forget(self, key: str) -> None:
         """A binding is gone."""
         self._came_ms.pop(key, None)
         self._asked_ms.pop(key, None)
+        self._went_ms.pop(key, None)
 
     def _pass_over(self, key: str, its: str, gpus: int, its_ms: int) -> None:
         """Count a release of so many GPUs for those who could have had them, with as much right.
@@ -53,7 +59,7 @@ class Turns(Quiet):
         if released is None:
             return
         self._used[its] -= gpus
-        for other, line, queue in self._able():
+        for other, line, queue in self._able(but=key):
             since_ms = self._asked_ms.get(other, 0)
             if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
                 continue
@@ -74,8 +80,10 @@ class Turns(Quiet):
                 self._break("turns are bounded", other, told)
         self._used[its] += gpus
 
-    def _able(self) -> Iterator[tuple[str, SubmitLine, str]]:
-        """Who is held and could run at once, within the quota of its own queue: key, line, queue."""
+    def _able(self, but: str = "") -> Iterator[tuple[str, SubmitLine, str]]:
+        """Who is held and could run at once, within the quota of its own queue: key, line, queue. ``but``: as
+        if this one went nowhere.
+        """
         for key, binding in self.world.api.collection("resourcebindings").objects.items():
             if not is_held(binding) or placed(binding) or record_of(binding) is not None:
                 continue
@@ -85,10 +93,29 @@ class Turns(Quiet):
             if REQUEUE in at(binding, "metadata", "annotations", default={}):
                 continue
             is_able = self._is_surely_free(binding, queue) and not self._is_doubtful(line)
-            if is_able and self._obstacles(binding, line, queue) <= {"promised"}:
+            is_able = is_able and self._obstacles(binding, line, queue) <= {"promised"}
+            if is_able and self._room([(binding, line)], self._free_beside_coming(but)):
                 yield key, line, queue
             else:
                 self._count_anew(key)
+
+    def _free_beside_coming(self, but: str) -> dict[str, list[int]]:
+        """As `World.free`, beside what is placed and Karmada has not written there yet: that may take minutes
+        where the cluster was away.
+        """
+        free = self.world.free()
+        for key, binding in self.world.api.collection("resourcebindings").objects.items():
+            of, each = binding["spec"]["resource"], asked_each(binding)
+            if key == but or not each or is_ended(binding):
+                continue
+            for share in _clusters(binding):
+                owner = self.world.members[share["name"]].owners.get(
+                    f"{of['kind']}/{of['namespace']}/{of['name']}"
+                )
+                is_there = owner is not None and (owner.live or owner.started_ms >= self._went_ms.get(key, 0))
+                if not is_there:
+                    take(free[share["name"]], each, share.get("replicas", 0))
+        return free
 
     def _is_behind(self, key: str, line: SubmitLine, queue: str) -> bool:
         """Whether the queue is strict, and its turn is that of somebody before it.
@@ -130,3 +157,8 @@ class Turns(Quiet):
             and fault.at_s <= self.world.now_s <= fault.at_s + fault.for_s + _REMEMBERED_S
             for fault in self.world.story.of(FaultLine)
         )
+
+
+def _clusters(binding: Obj) -> list[Obj]:
+    """The shares that it has of clusters."""
+    return list(at(binding, "spec", "clusters", default=()) or ())
