@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
-from tests.simulation.accounts import is_ended
+from tests.simulation.accounts import is_ended, is_held
 from tests.simulation.evictions import Evictions
 from tests.simulation.known import Broken
 from tests.simulation.losses import Losses
@@ -85,8 +85,7 @@ def run(world: World, laws: Losses) -> None:
             written, still_ms = now, timeline.now_ms
         elif timeline.now_ms - still_ms >= _STILL_MS:
             break
-    if _is_asking(world):
-        # An answer had become old, and is asked for anew: it comes within seconds.
+    if is_busy(world):
         _look(world, laws)
     laws.quiet()
 
@@ -112,9 +111,17 @@ def _look(world: World, laws: Losses) -> None:
     laws.look()
 
 
-def _is_asking(world: World) -> bool:
-    leader = world.leader
-    return leader is not None and any(why.kind == "WaitingForEstimate" for why in leader.waits().values())
+def is_busy(world: World) -> bool:
+    """Whether something is about to be known, within seconds: an answer had become old and is asked for
+    anew, or a release is being written, and nobody says any more why it waits.
+    """
+    leader, bindings = world.leader, world.api.collection("resourcebindings").objects
+    if leader is None:
+        return False
+    if any(why.kind == "WaitingForEstimate" for why in leader.waits().values()):
+        return True
+    states = leader.states()
+    return any(is_held(one) and states.get(key, "").startswith("Admitted: ") for key, one in bindings.items())
 
 
 def _is_over(world: World) -> bool:
