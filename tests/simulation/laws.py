@@ -135,9 +135,11 @@ class Laws(Turns):
         """Every few seconds: who could run does not wait for long."""
         now_ms, waiting = self.world.timeline.now_ms, dict(self._able_since)
         self._able_since.clear()
+        # Who is not able any more counts anew, whatever is not judged now.
+        able = list(self._able())
         if not self.world.faults.is_calm() or self.world.leader is None or self._is_slow:
             return
-        for key, _, queue in self._able():
+        for key, _, queue in able:
             if self._trees.quotas[queue].is_strict:
                 continue
             since_ms = self._able_since[key] = waiting.get(key, now_ms)
