@@ -6,6 +6,7 @@ that it found no place. What it has not looked at yet stays released, however lo
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from queue_dispatcher.api.service_class import ServiceClass
 from queue_dispatcher.bindings.binding import Binding
@@ -15,6 +16,18 @@ from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
 
 MAX_MESSAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StartTerms:
+    """What the start of a workload is judged by: what its class ``promised``; ``gang_pods``: how many of its
+    pods must start together, 0 where they are independent; ``here_ms``: since when all clusters are here that
+    have not told of its pods, monotonic.
+    """
+
+    promised: ServiceClass
+    gang_pods: int
+    here_ms: int
 
 
 def due_ms(binding: Binding, seen: Seen, start_timeout_ms: int, now: Moment) -> int:
@@ -46,37 +59,21 @@ def why_overdue(
 
 
 def why_not_started(
-    binding: Binding,
-    seen: Seen,
-    state: Admitted,
-    promised: ServiceClass,
-    gang_pods: int,
-    here_ms: int,
-    now: Moment,
+    binding: Binding, seen: Seen, state: Admitted, terms: StartTerms, now: Moment
 ) -> str | None:
     """Why all of a workload that is placed, and whose pods have no nodes or do not run, is to be taken back
     now.
 
-    ``gang_pods``: how many of its pods must start together, 0 where they are independent. ``here_ms``: since
-    when all clusters are here that have not told of its pods, monotonic. None if it is not: where nobody asks
-    for that, and where pods would be left behind. What ran before it grew is not stopped for what it grew by,
-    which is told.
+    None if it is not: where nobody asks for that, and where pods would be left behind. What ran before it
+    grew is not stopped for what it grew by, which is told.
     """
     if not isinstance(state.phase, Placed) or not binding.is_settled:
         return None
-    limits = _limits(binding, seen, state.phase, promised, gang_pods, here_ms, now)
+    limits = _limits(binding, seen, state.phase, terms, now)
     return next((why for left, why in limits if left <= 0), None)
 
 
-def left_ms(
-    binding: Binding,
-    seen: Seen,
-    state: Admitted,
-    promised: ServiceClass,
-    gang_pods: int,
-    here_ms: int,
-    now: Moment,
-) -> int | None:
+def left_ms(binding: Binding, seen: Seen, state: Admitted, terms: StartTerms, now: Moment) -> int | None:
     """How long a workload has until it is taken back for what it lacks now, at least 0; None if it is not.
 
     What is overdue is taken back once that may be done.
@@ -84,19 +81,13 @@ def left_ms(
     if not isinstance(state.phase, Placed):
         if binding.is_held:
             return None
-        return max(0, due_ms(binding, seen, promised.start_timeout_ms, now) - now.day_ms)
-    limits = _limits(binding, seen, state.phase, promised, gang_pods, here_ms, now)
+        return max(0, due_ms(binding, seen, terms.promised.start_timeout_ms, now) - now.day_ms)
+    limits = _limits(binding, seen, state.phase, terms, now)
     return min((max(0, left) for left, _ in limits), default=None)
 
 
 def _limits(
-    binding: Binding,
-    seen: Seen,
-    placed: Placed,
-    promised: ServiceClass,
-    gang_pods: int,
-    here_ms: int,
-    now: Moment,
+    binding: Binding, seen: Seen, placed: Placed, terms: StartTerms, now: Moment
 ) -> Iterator[tuple[int, str]]:
     """In how long a workload that is placed is taken back for what it lacks now, and why.
 
@@ -105,9 +96,10 @@ def _limits(
     """
     if binding.is_held or binding.is_preserved or binding.progress.unsent:
         return
+    promised, gang_pods = terms.promised, terms.gang_pods
     has_grown = binding.record is not None and binding.record.grown
     has_had_its_time = has_grown or began_before(binding, seen, promised, now)
-    placed_ms = now.elapsed_ms - max(seen.since_ms, seen.told_ms, here_ms)
+    placed_ms = now.elapsed_ms - max(seen.since_ms, seen.told_ms, terms.here_ms)
     limit_ms = promised.start_timeout_ms
     if not has_had_its_time and is_half_bound(binding, placed.unbound, gang_pods):
         why = f"{placed.unbound} of its pods found no node within {limit_ms // 1000} s"

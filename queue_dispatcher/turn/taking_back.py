@@ -13,7 +13,7 @@ from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.overdue import began_before, why_not_started, why_overdue
+from queue_dispatcher.turn.overdue import StartTerms, began_before, why_not_started, why_overdue
 
 
 def why_taken_back(cache: Cache, entry: Entry, now: Moment) -> str | None:
@@ -42,15 +42,20 @@ def to_take_back(cache: Cache, entry: Entry, now: Moment) -> Iterator[Entry]:
 
 def why_not_begun(cache: Cache, entry: Entry, now: Moment) -> str | None:
     """Why it did not start, whatever became of its group; None where it did, or still may."""
-    binding, seen, state, promised = entry.binding, entry.seen, entry.state, promised_to(entry)
+    binding, seen, state = entry.binding, entry.seen, entry.state
     if not isinstance(state, Admitted | Growing):
         return None
     if not binding.placed:
-        return why_overdue(binding, seen, state, promised.start_timeout_ms, now)
+        return why_overdue(binding, seen, state, promised_to(entry).start_timeout_ms, now)
     if isinstance(state, Growing) or not is_reached(cache, entry, now):
         return None
-    here_ms = cache.fleet.outages.here_ms(seen.untold)
-    return why_not_started(binding, seen, state, promised, entry.facts.gang_pods, here_ms, now)
+    return why_not_started(binding, seen, state, start_terms(cache, entry), now)
+
+
+def start_terms(cache: Cache, entry: Entry) -> StartTerms:
+    """What its start is judged by."""
+    here_ms = cache.fleet.outages.here_ms(entry.seen.untold)
+    return StartTerms(promised_to(entry), entry.facts.gang_pods, here_ms)
 
 
 def is_reached(cache: Cache, entry: Entry, now: Moment) -> bool:

@@ -9,11 +9,11 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.ends import end_of, is_stoppable
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
 from queue_dispatcher.turn.elsewhere import Elsewhere
 from queue_dispatcher.turn.lost import lost_of, why_lost
 from queue_dispatcher.turn.overdue import left_ms
+from queue_dispatcher.turn.taking_back import start_terms
 
 
 def start_of(cache: Cache, entry: Entry, now: Moment) -> Start | None:
@@ -113,6 +113,5 @@ def _left_s(cache: Cache, entry: Entry, now: Moment) -> int:
     is_away = any(outages.away_ms(share.cluster, now) is not None for share in entry.binding.placed)
     if not isinstance(state, Admitted) or is_away:
         return -1
-    here_ms = outages.here_ms(entry.seen.untold)
-    left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, here_ms, now)
+    left = left_ms(entry.binding, entry.seen, state, start_terms(cache, entry), now)
     return -1 if left is None else -(-left // 1000)

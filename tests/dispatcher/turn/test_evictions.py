@@ -82,6 +82,19 @@ def evicted(made: Plane) -> list[str]:
     return [write.uid for write in made.writes if write.purpose == "evict"]
 
 
+def goes_after(made: Plane, after_s: float) -> None:
+    """It is taken back then, and no second before."""
+    made.passes(after_s - 1)
+    assert not evicted(made)
+    made.passes(1)
+    assert evicted(made) == ["x"]
+
+
+def asks_for(made: Plane, pods: int) -> None:
+    """It is scaled, and held if it asks for anything."""
+    made.edit("x", lambda obj: obj["spec"].update(replicas=pods, suspension={"scheduling": pods > 0}))
+
+
 def tells(made: Plane) -> tuple[list[tuple[str, str]], CollectorRegistry]:
     told: list[tuple[str, str]] = []
 
@@ -286,10 +299,7 @@ def test_it_began_when_all_of_it_was_placed_which_is_noted_where_that_took_long(
     made.turn()
     assert [write.purpose.value for write in made.writes] == ["admit", "began"]
     made.restart()
-    made.passes(MAY_S - 1)
-    assert not evicted(made)
-    made.passes(1)
-    assert evicted(made) == ["x"]
+    goes_after(made, MAY_S)
 
 
 def test_what_never_was_placed_as_a_whole_has_not_begun() -> None:
@@ -318,10 +328,7 @@ def test_growth_begins_nothing_anew(*, dies: bool) -> None:
     runs(made)
     made.passes(60)
 
-    def grow(obj: Obj) -> None:
-        obj["spec"] |= {"replicas": 3, "suspension": {"scheduling": True}}
-
-    made.edit("x", grow)
+    asks_for(made, 3)
     made.turn()
     made.place("x", m1=3)
     made.turn()
@@ -330,10 +337,7 @@ def test_growth_begins_nothing_anew(*, dies: bool) -> None:
     assert record["beganAt"] < record["admittedAt"]
     if dies:
         made.restart()
-    made.passes(MAY_S - 60 - 1)
-    assert not evicted(made)
-    made.passes(1)
-    assert evicted(made) == ["x"]
+    goes_after(made, MAY_S - 60)
 
 
 def test_what_grew_before_it_was_placed_begins_with_what_was_admitted() -> None:
@@ -341,13 +345,10 @@ def test_what_grew_before_it_was_placed_begins_with_what_was_admitted() -> None:
     made.submit("x", replicas=1, said=SAID)
     made.turn()
     made.passes(30)
-    made.edit("x", lambda obj: obj["spec"].update(replicas=200, suspension={"scheduling": True}))
+    asks_for(made, 200)
     made.place("x", m1=1)
     made.turn()
-    made.passes(MAY_S - 1)
-    assert not evicted(made)
-    made.passes(1)
-    assert evicted(made) == ["x"]
+    goes_after(made, MAY_S)
 
 
 def test_what_is_scaled_to_nothing_does_not_run_and_begins_anew() -> None:
@@ -356,7 +357,7 @@ def test_what_is_scaled_to_nothing_does_not_run_and_begins_anew() -> None:
     made.passes(60)
 
     def scale(pods: int) -> None:
-        made.edit("x", lambda obj: obj["spec"].update(replicas=pods, suspension={"scheduling": pods > 0}))
+        asks_for(made, pods)
         made.turn()
         made.place("x", m1=pods)
         made.turn()
@@ -365,16 +366,13 @@ def test_what_is_scaled_to_nothing_does_not_run_and_begins_anew() -> None:
     made.passes(MAY_S)
     assert not evicted(made)
     scale(2)
-    made.passes(MAY_S - 1)
-    assert not evicted(made)
-    made.passes(1)
-    assert evicted(made) == ["x"]
+    goes_after(made, MAY_S)
 
 
 def test_growth_that_waits_is_taken_back_with_the_rest() -> None:
     made = plane()
     runs(made)
-    made.edit("x", lambda obj: obj["spec"].update(replicas=500, suspension={"scheduling": True}))
+    asks_for(made, 500)
     made.passes(MAY_S)
     assert (where(made), made.is_held("x"), made.record("x")) == ([], True, None)
 
@@ -386,7 +384,7 @@ def test_while_it_is_being_taken_back_nobody_is_asked_over_and_over_beside_its_g
     made.feed(SERVICE_CLASSES, service_class("short", 10, maxRuntime=f"{MAY_S}s"))
     runs(made, pods=1)
     made.elapsed_ms += 1_000 * MAY_S
-    made.edit("x", lambda obj: obj["spec"].update(replicas=3, suspension={"scheduling": True}))
+    asks_for(made, 3)
     made.submit("y", "other", replicas=3)
     asked = []
     for _ in range(10):
@@ -442,10 +440,7 @@ def test_who_takes_over_goes_by_what_is_written(skew_s: int, after_s: int) -> No
     made.skew_ms = 1000 * skew_s
     made.restart()
     made.turn()
-    made.passes(after_s - 1)
-    assert not evicted(made)
-    made.passes(1)
-    assert evicted(made) == ["x"]
+    goes_after(made, after_s)
 
 
 # Groups, and how many at once.

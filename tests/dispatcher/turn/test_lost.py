@@ -630,15 +630,19 @@ def test_what_is_not_seen_to_start_in_a_lost_cluster_is_no_failure_of_its_own(ne
     assert (where(made), requeue["count"]) == ([], 1)
 
 
-@pytest.mark.parametrize("written_s", [70, 170])
-def test_what_was_written_there_once_it_was_back_has_all_its_time(written_s: int) -> None:
-    made = plane(readyTimeout="120s", clusterLostTimeout="0s")
+def is_placed_in_what_goes_and_comes_back(made: Plane) -> None:
     made.submit("x", replicas=4, said=CLASS, together=4)
     made.turn()
     made.place("x", m1=4)
     lose(made, "m1")
     made.passes(600, step_s=10)
     made.cluster("m1")
+
+
+@pytest.mark.parametrize("written_s", [70, 170])
+def test_what_was_written_there_once_it_was_back_has_all_its_time(written_s: int) -> None:
+    made = plane(readyTimeout="120s", clusterLostTimeout="0s")
+    is_placed_in_what_goes_and_comes_back(made)
     made.turn()
     # Karmada tries to write it ever more seldom while the cluster is away.
     made.passes(written_s)
@@ -659,12 +663,7 @@ def test_what_was_written_there_once_it_was_back_has_all_its_time(written_s: int
 
 def test_half_a_gang_that_is_not_written_yet_has_its_time_from_when_the_cluster_is_back() -> None:
     made = plane(rooms={"m1": 9, "m2": 9, "m3": 9}, startTimeout="120s", clusterLostTimeout="0s")
-    made.submit("x", replicas=4, said=CLASS, together=4)
-    made.turn()
-    made.place("x", m1=4)
-    lose(made, "m1")
-    made.passes(600, step_s=10)
-    made.cluster("m1")
+    is_placed_in_what_goes_and_comes_back(made)
     hear(made.state, Counted("m1", {"x": 0}), made.now)
     made.turn()
     made.passes(119)
