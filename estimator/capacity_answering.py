@@ -40,10 +40,11 @@ from estimator.capacity.sets import integer_program
 from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
-from estimator.capacity_requests import CapacityQuestion, ClusterWorkloads, WorkloadName
+from estimator.capacity_requests import CapacityQuestion, ClusterWorkloads
 from estimator.cluster.quotas import Quota
 from estimator.cluster.users import Users
 from estimator.fair_queue import FairQueue
+from estimator.gone_pods import GonePods
 from estimator.member import (
     NAMESPACES,
     NODE_DEVICES,
@@ -60,6 +61,7 @@ from estimator.reasons import Reason, in_doubt
 from estimator.shared_usage import SharedUsage
 from estimator.usage_wire import encode_pages
 from fairway.accelerators.catalogue import Catalogue
+from fairway.workloads.workload_name import WorkloadName
 
 DEFAULT_SEARCH_S = 0.25
 """How long the search for a proof may take where the caller does not say."""
@@ -248,7 +250,7 @@ class CapacityAnswering:
     async def _gang(
         self, question: CapacityQuestion, call: "_Call", name: str, *, with_causes: bool
     ) -> ClusterExplanation:
-        member, doubt, age_s = await self._member(name, call)
+        member, doubt, age_s = await self._member(name, call, _more_needs(question))
         if member is None or doubt is not None:
             call.leave()
             return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
@@ -263,7 +265,10 @@ class CapacityAnswering:
             quotas = tuple(known.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
             asked = _without_bound(question, known)
             here = known.local(asked.gang.components)
-            work = partial(_place_and_explain, asked, here, unknown, with_causes, quotas, call.clock, share_s)
+            gone = GonePods.of(question, known.mirror, int(self._wall_clock() * 1000))
+            work = partial(
+                _place_and_explain, asked, here, unknown, with_causes, quotas, gone, call.clock, share_s
+            )
             return partial(work, known.snapshot(here.around), known.topology_of_snapshot())
 
         try:
@@ -300,13 +305,18 @@ class CapacityAnswering:
         except OutOfTime as error:
             return Summary(name, 0, 0, age_s=age_s, doubt=str(error) if doubt is None else doubt.detail)
 
-    async def _member(self, name: str, call: "_Call") -> tuple[MemberCluster | None, Reason | None, float]:
-        """The cluster, why its state may not be true, and how old that state is in seconds."""
+    async def _member(
+        self, name: str, call: "_Call", more: tuple[str, ...] = ()
+    ) -> tuple[MemberCluster | None, Reason | None, float]:
+        """The cluster, why its state may not be true, and how old that state is in seconds.
+
+        ``more``: which resources are needed besides nodes, pods and perhaps quotas.
+        """
         member = self._members.get(name)
         if member is None:
             return None, None, 0.0
         within_s = call.left_s() * _SHARE_FOR_WAITING
-        needs = (NODES, PODS, QUOTAS) if self._heeds_quotas else (NODES, PODS)
+        needs = (NODES, PODS, *((QUOTAS,) if self._heeds_quotas else ()), *more)
         stale = await member.settle(needs, self._stale_after_s, within_s)
         freshness = member.freshness(needs)
         age_s = freshness.lost_s or 0.0
@@ -359,6 +369,12 @@ class _Call:
 _LATE = "the time for the answer was up before this cluster had its turn; give it more"
 
 
+def _more_needs(question: CapacityQuestion) -> tuple[str, ...]:
+    """What tells whose pods are meant: those of Deployments are their ReplicaSets'."""
+    named = (*question.without, *(question.endings or ()))
+    return (REPLICA_SETS,) if any(name.kind == "Deployment" for name in named) else ()
+
+
 def _without_bound(question: CapacityQuestion, member: MemberCluster) -> CapacityQuestion:
     """The question without those pods on their way that hold room on the cluster already."""
     gang = question.gang
@@ -376,6 +392,7 @@ def _place_and_explain(
     unknown: tuple[str, ...],
     with_causes: bool,
     quotas: tuple[Quota, ...],
+    gone: GonePods | None,
     clock: Callable[[], float],
     within_s: float,
     room: Room,
@@ -391,8 +408,15 @@ def _place_and_explain(
 
     search = Budget(clock, started_s + search_s)
     gang = replace(question.gang, components=here.components)
+    untold = left_out(question.problems, here, unknown)
+    if gone is not None:
+        room, others, more = gone.left(room)
+        untouched, untold = room.fork(), (*untold, *more)
     placed = place(room, gang, topology, expired, search, quotas, placements=question.placements)
-    placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here, unknown)))
+    if gone is not None and placed.answer.value < max(1, gang.wanted):
+        soonest = gone.earliest(untouched, others, gang, topology, quotas, expired, clock)
+        placed = replace(placed, earliest=soonest)
+    placed = replace(placed, answer=unsure(placed.answer, *untold))
     if not question.placements:
         placed = replace(placed, placement=())
     return placed, explain(room, gang.components, expired) if with_causes else ()

@@ -5,18 +5,25 @@ Nothing here trusts its input: sizes are bounded before anything is decoded, and
 means nothing) does not fail the request; it comes back as a problem to tell beside the answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import msgspec
 
 from estimator.capacity.gangs.workload_gang import gang_components
 from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
+from estimator.workload_requests import (
+    MAX_NAME,
+    MAX_WORKLOADS,
+    RequestError,
+    read_endings,
+    read_without,
+)
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.workloads.fields import TemplateFields, Unreadable, decode, template_at
 from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
 from fairway.workloads.registry import MAX_POD_SETS, NotRead, read_workload
+from fairway.workloads.workload_name import WorkloadName
 
 MAX_JSON_BYTES = 2 << 20
 """Of one template or workload; etcd takes objects of 1.5 MiB."""
@@ -24,12 +31,6 @@ MAX_JSON_BYTES = 2 << 20
 MAX_CLUSTERS = 1000
 MAX_ASSUMED = 20_000
 """Gangs on their way, and pod sets of all of them; far more than a dispatcher has in flight."""
-
-MAX_WORKLOADS = 20_000
-"""Whose pods are asked for at once."""
-
-MAX_NAME = 253
-"""Characters of a pod set's name, which a placement repeats for every node."""
 
 _TEMPLATES = msgspec.json.Decoder(TemplateFields)
 _MODES = {
@@ -41,17 +42,15 @@ _MODES = {
 _IN_RUNS = (TopologyMode.EXCLUSIVE, TopologyMode.SLICED)
 
 
-class RequestError(ValueError):
-    """A request cannot be read; the message names the field and says what was expected."""
-
-
 @dataclass(frozen=True, slots=True)
 class CapacityQuestion:
     """What `Place` and `Explain` are asked: about which clusters (none: all of them), and what.
 
     ``gang`` names no cluster yet, see `about`. ``copies``: how many the workload itself has of its gang.
     ``search_s`` is 0 where the server shall choose. ``placements``: how many are to be told. ``problems``:
-    what of templates could not be used.
+    what of templates could not be used. ``without``: workloads that are taken to be gone. ``endings``: when
+    workloads end, in milliseconds since the epoch; None where nobody asks when there will be room.
+    ``of_choice``: whoever asks can end them, the earlier the rather, and asks which of them have to.
     """
 
     clusters: tuple[str, ...]
@@ -60,19 +59,13 @@ class CapacityQuestion:
     search_s: float
     placements: int
     problems: tuple[str, ...]
+    without: tuple[WorkloadName, ...] = ()
+    endings: Mapping[WorkloadName, int] | None = None
+    of_choice: bool = False
 
     def about(self, cluster: str) -> GangQuestion:
         """The question, asked about one cluster."""
         return replace(self.gang, cluster=cluster)
-
-
-class WorkloadName(NamedTuple):
-    """Which workload; ``group``: its API group, empty for the core group."""
-
-    namespace: str
-    name: str
-    kind: str
-    group: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,11 @@ def read_place(message: pb.PlaceRequest) -> CapacityQuestion:
     """What a PlaceRequest asks. Raises RequestError."""
     if message.placements < 0:
         raise RequestError(f"placements: {message.placements}: expected how many, or 0 for one")
-    return _question(message, max(1, message.placements) if message.want_placement else 0)
+    question = _question(message, max(1, message.placements) if message.want_placement else 0)
+    without, endings = read_without(message.without), None
+    if message.HasField("endings"):
+        endings = read_endings(message.endings.endings)
+    return replace(question, without=without, endings=endings, of_choice=message.endings.of_choice)
 
 
 def read_explain(message: pb.ExplainRequest) -> CapacityQuestion:
@@ -163,7 +160,7 @@ def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWork
             held = (replace(held[0], name=gang.name),)
             where = tuple((gang.name, node, pods) for _, node, pods in where)
         if held:
-            found.append(AssumedWorkload(gang.namespace, held, where))
+            found.append(AssumedWorkload(gang.namespace, held, where, message.waits))
     return tuple(found)
 
 

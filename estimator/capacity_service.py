@@ -19,11 +19,12 @@ from google.protobuf.message import DecodeError, Message
 
 from estimator.capacity.promises import Outranked
 from estimator.capacity_answering import CapacityAnswering
-from estimator.capacity_requests import RequestError, read_bound, read_clusters, read_explain, read_place
+from estimator.capacity_requests import read_bound, read_clusters, read_explain, read_place
 from estimator.capacity_wire import encode_bound, encode_explanation, encode_placement, encode_summary
 from estimator.metrics import CapacityRpc, EstimatorMetrics
 from estimator.promise_requests import PromiseReader
 from estimator.shared_usage import CrowdedError
+from estimator.workload_requests import RequestError
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 logger = logging.getLogger(__name__)

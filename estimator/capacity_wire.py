@@ -52,7 +52,7 @@ def bound_of(message: pb.ClusterBound) -> ClusterBound:
 
 def encode_placement(placement: ClusterPlacement) -> pb.ClusterPlacement:
     """A verdict as a message; a ``spread_fits`` that is None becomes `NOT_WORKED_OUT`, an
-    ``empty_bound`` that is None is left out.
+    ``empty_bound`` or ``earliest`` that is None is left out.
     """
     return _encoded(pb.ClusterPlacement, placement)
 
@@ -92,7 +92,9 @@ def _encoder(descriptor: Descriptor) -> Callable[[object], dict[str, object]]:
 def _writer(field: FieldDescriptor) -> Callable[..., object] | None:
     if field.message_type is not None:
         write = _encoder(field.message_type)
-        return partial(map, write) if field.is_repeated else write
+        if field.is_repeated:
+            return partial(map, write)
+        return lambda value: None if value is None else write(value)
     largest = _LARGEST.get(field.type)
     if field.has_presence and largest is not None:
         return lambda value: None if value is None else _bounded(largest, value)
@@ -113,7 +115,7 @@ def _decoder(value: Callable[..., _T], descriptor: Descriptor) -> Callable[[Mess
     """What makes a value of a message of this type."""
     fields = {_OTHER_NAMES.get(field.full_name, field.name): field for field in descriptor.fields}
     own = {name: hint for name, hint in get_type_hints(value).items() if name in fields}
-    get = _getter(tuple(fields[name] for name in own))
+    get = _getter(tuple((fields[name], type(None) in get_args(hint)) for name, hint in own.items()))
     readers = tuple(_reader(name, hint, fields[name].message_type) for name, hint in own.items())
     if not any(readers):
         return lambda message: value(*get(message))
@@ -122,11 +124,11 @@ def _decoder(value: Callable[..., _T], descriptor: Descriptor) -> Callable[[Mess
     )
 
 
-def _getter(fields: Sequence[FieldDescriptor]) -> Callable[[Message], tuple[object, ...]]:
-    """What reads these fields of a message; None of a number that may be absent and is."""
-    if not any(field.has_presence and field.message_type is None for field in fields):
-        return attrgetter(*(field.name for field in fields))
-    asked = tuple((field.name, field.has_presence and field.message_type is None) for field in fields)
+def _getter(fields: Sequence[tuple[FieldDescriptor, bool]]) -> Callable[[Message], tuple[object, ...]]:
+    """What reads these fields of a message; None of what may be absent, by its value's type, and is."""
+    asked = tuple((field.name, may_be_none and field.has_presence) for field, may_be_none in fields)
+    if not any(is_optional for _, is_optional in asked):
+        return attrgetter(*(name for name, _ in asked))
     return lambda message: tuple(
         None if is_optional and not message.HasField(name) else getattr(message, name)
         for name, is_optional in asked
@@ -139,10 +141,10 @@ def _reader(own: str, hint: object, descriptor: Descriptor | None) -> Callable[.
     if own == "advertised_per_device":
         # Absent from a server that does not tell: then every device is advertised once.
         return lambda number: number or 1
-    if own == "empty_bound":
-        return None  # a number or its absence, as it comes
     of, *several = get_args(hint) or (hint,)
     read = None if descriptor is None else _decoder(of, descriptor)
+    if type(None) in several:
+        return None if read is None else lambda message: None if message is None else read(message)
     if several:
         return tuple if read is None else lambda messages: tuple(map(read, messages))
     return read

@@ -13,11 +13,10 @@ from estimator.capacity.request import Component, WorkloadReference
 from estimator.capacity_requests import (
     MAX_ASSUMED,
     MAX_CLUSTERS,
-    MAX_NAME,
-    RequestError,
     gang_on_its_way,
     places,
 )
+from estimator.workload_requests import MAX_NAME, RequestError
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 MAX_TTL_MS = 60_000
@@ -103,7 +102,9 @@ def _promises(
         if components is None:
             components = gang_on_its_way(message.gang, f"{where}.gang", [])[1]
         gangs[data] = components
-        found[workload] = Promise(workload, components, places(message.gang, f"{where}.gang.where"))
+        found[workload] = Promise(
+            workload, components, places(message.gang, f"{where}.gang.where"), message.gang.waits
+        )
     return tuple(found.values())
 
 

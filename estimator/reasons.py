@@ -134,6 +134,12 @@ def held_for_assumed(pods: int, workloads: int) -> Reason:
     return Reason("assumed", f"room held for {counted(pods, 'pod')} of {whose}")
 
 
+def kept_for_waiting(workloads: int) -> Reason:
+    """What is free of the nodes that workloads are to have which wait for more room than that."""
+    whose = f"{counted(workloads, 'workload')} that {'waits' if workloads == 1 else 'wait'} for more"
+    return Reason("assumed", f"room kept on the nodes of {whose}")
+
+
 def held_for_promised(pods: int, workloads: int) -> Reason:
     """Room left out for workloads that a dispatcher has sent here and whose pods are not bound yet."""
     whose = f"{counted(workloads, 'workload')} that {'is' if workloads == 1 else 'are'} promised it"

@@ -15,13 +15,17 @@ import numpy as np
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import AssumedWorkload, Component, WorkloadReference
 from estimator.capacity.room import Room, placed_first_fit
+from estimator.capacity.waiting import keep
 from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import NodeClaim, PodShape
-from estimator.reasons import Reason, held_for_assumed
+from estimator.reasons import Reason, held_for_assumed, kept_for_waiting
 from fairway.selectors import Requirement
 
 BoundPods = Callable[[str, str], Mapping[str, int]]
 """Pods that hold room on a node, by kind of controller, given its namespace and name."""
+
+
+_NOT_ALL = "{} workloads on their way could not all be placed in time"
 
 
 class OutOfTime(Exception):
@@ -65,6 +69,8 @@ def outstanding(
 def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -> tuple[Reason, ...]:
     """Take the room of the workloads, first fit; one that does not fit whole takes nothing.
 
+    Those that wait come after all others, and keep what is free of the room that they are to have.
+
     Raises OutOfTime when it is up before all are placed: a number found on what is left would promise room
     that is taken.
 
@@ -72,14 +78,20 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
     workload that did not fit had taken so far.
     """
     order = room.nodes.first_fit_order()
-    pods = held = 0
-    for workload in workloads:
+    pods = held = waiting = 0
+    for workload in sorted(workloads, key=lambda workload: workload.waits):
+        if workload.waits:
+            if expired():
+                raise OutOfTime(_NOT_ALL.format(len(workloads)))
+            for one in workload.components:
+                keep(room, one.shape, one.replicas, _places(workload, one))
+            waiting += 1
+            continue
         before = room.fork() if len(workload.components) > 1 else None
         for component in workload.components:
             if expired():
-                raise OutOfTime(f"{len(workloads)} workloads on their way could not all be placed in time")
-            where = [(node, pods) for name, node, pods in workload.where if name == component.name]
-            placed = laid(room, component.shape, component.replicas, where, order)
+                raise OutOfTime(_NOT_ALL.format(len(workloads)))
+            placed = laid(room, component.shape, component.replicas, _places(workload, component), order)
             if int(placed.sum()) < component.replicas:
                 if before is not None:
                     room.restore(before)
@@ -88,7 +100,12 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
         else:
             pods += sum(component.replicas for component in workload.components)
             held += 1
-    return (held_for_assumed(pods, held),) if held else ()
+    reasons = (held_for_assumed(pods, held),) if held else ()
+    return (*reasons, kept_for_waiting(waiting)) if waiting else reasons
+
+
+def _places(workload: AssumedWorkload, component: Component) -> list[tuple[str, int]]:
+    return [(node, pods) for name, node, pods in workload.where if name == component.name]
 
 
 def laid(

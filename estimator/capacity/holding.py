@@ -1,7 +1,8 @@
 """The room of one cluster less what is promised to workloads on their way there, kept between questions.
 
 Their pods are held on the nodes that the promise names, as far as there is room on them, else first fit, and
-as many as there is room for, since they will come either way.
+as many as there is room for, since they will come either way. For those that wait, what is free is kept of
+the nodes that they are to have, after all others; that is found anew whenever pods come and go.
 
 When the promises change, or the nodes do, all is placed anew. When pods come and go, what is held stays where
 it is as long as there is room for it there, but for the kinds of which more or fewer pods have nodes now.
@@ -9,6 +10,8 @@ it is as long as there is room for it there, but for the kinds of which more or 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from estimator.capacity.assumed import OutOfTime, laid
 from estimator.capacity.budget import Expired
@@ -18,6 +21,7 @@ from estimator.capacity.promised_pods import Group, Kinds, Lacking
 from estimator.capacity.promises import Promised, key_of
 from estimator.capacity.request import AssumedWorkload, WorkloadReference
 from estimator.capacity.room import Room, demand
+from estimator.capacity.waiting import keep
 from estimator.cluster.columns import IntVector
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.eligibility import EligibilityCache
@@ -39,8 +43,12 @@ class Held:
 
     @property
     def workloads(self) -> Iterator[AssumedWorkload]:
-        """The same as workloads on their way, for those who count no nodes."""
-        return (AssumedWorkload(one.promise.workload.namespace, one.components) for one in self.lacking)
+        """The same as workloads on their way, for those who count no nodes; nothing of those that wait."""
+        return (
+            AssumedWorkload(one.promise.workload.namespace, one.components)
+            for one in self.lacking
+            if not one.promise.waits
+        )
 
     def take_from(self, room: Room, expired: Expired) -> None:
         """Take what is held from a room that nothing was taken of, at the moment that this is about.
@@ -140,7 +148,9 @@ class Holding:
             layout = _Layout()
         order = columns.first_fit_order()
         for group in held.groups:
-            if id(group.shape) not in layout.places:
+            if group.waits:
+                _hold(room, group, order)
+            elif id(group.shape) not in layout.places:
                 layout.put(group, _hold(room, group, order))
         return replace(held, room=room), None if room.has_devices else layout
 
@@ -163,7 +173,7 @@ class _Layout:
 
     def without_what_changed(self, groups: Iterable[Group]) -> "_Layout":
         """As much of it as is about groups that are as they were; a copy."""
-        now = {id(group.shape): group for group in groups}
+        now = {id(group.shape): group for group in groups if not group.waits}
         layout = _Layout(dict(self.places), dict(self.amounts))
         for key, (group, placed) in self.places.items():
             if now.get(key) != group:
@@ -194,7 +204,13 @@ def _with_some(promised: Promised, counts: Iterable[int]) -> tuple[Lacking, ...]
 
 
 def _hold(room: Room, group: Group, order: IntVector) -> IntVector:
-    """Take the room of the group's pods, of as many as there is room for; how many that are by row."""
+    """Take the room of the group's pods, of as many as there is room for; how many that are by row.
+
+    None are told of a group that waits.
+    """
+    if group.waits:
+        keep(room, group.shape, group.count, group.where)
+        return np.zeros_like(order)
     placed = laid(room, group.shape, group.count, group.where, order)
     room.take(group.shape, placed)
     return placed

@@ -20,11 +20,15 @@ Where = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """So many pods of one kind that are on their way, and where some of them are going to be."""
+    """So many pods of one kind that are on their way, and where some of them are going to be.
+
+    ``waits``: there may be no room for them yet, see `estimator.capacity.waiting`.
+    """
 
     shape: PodShape
     count: int
     where: Where = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +71,24 @@ class Kinds:
         self._version = version
 
     def groups(self, lacking: Iterable[Lacking]) -> tuple[Group, ...]:
-        """Pods of one kind together: first those of which it is known where, then the largest."""
-        counts: dict[int, tuple[PodShape, int, list[tuple[str, int]]]] = {}
+        """Pods of one kind together: first those of which it is known where, then the largest.
+
+        Those that wait come last, apart from others of their kind.
+        """
+        counts: dict[tuple[bool, int], tuple[PodShape, int, list[tuple[str, int]]]] = {}
         for one in lacking:
             _, parts = self._parts[id(one.promise)]
             for component, (shape, where) in zip(one.promise.components, parts, strict=True):
                 count = min(component.replicas, one.pods)
-                _, before, places = counts.get(id(shape), (shape, 0, []))
+                kind = one.promise.waits, id(shape)
+                _, before, places = counts.get(kind, (shape, 0, []))
                 places.extend(where)
-                counts[id(shape)] = (shape, before + count, places)
-        found = [Group(shape, count, tuple(where)) for shape, count, where in counts.values() if count]
+                counts[kind] = (shape, before + count, places)
+        found = [
+            Group(shape, count, tuple(where), waits)
+            for (waits, _), (shape, count, where) in counts.items()
+            if count
+        ]
         return tuple(sorted(found, key=_order))
 
     def _read(self, promise: Promise) -> Iterator[tuple[PodShape, Where]]:
@@ -94,7 +106,7 @@ def _kind(shape: PodShape) -> PodShape:
 def _order(group: Group) -> tuple[object, ...]:
     requests = group.shape.requests
     devices = devices_asked(requests)
-    return (not group.where, -devices, tuple((name, -amount) for name, amount in requests))
+    return (group.waits, not group.where, -devices, tuple((name, -amount) for name, amount in requests))
 
 
 def beyond(assumed: tuple[AssumedWorkload, ...], lacking: Iterable[Lacking]) -> tuple[AssumedWorkload, ...]:
@@ -106,6 +118,8 @@ def beyond(assumed: tuple[AssumedWorkload, ...], lacking: Iterable[Lacking]) -> 
     named: dict[tuple[str, str], int] = {}
     alike: dict[tuple[object, ...], int] = {}
     for one in lacking:
+        if one.promise.waits:
+            continue  # Karmada has placed none of it
         workload, components = one.promise.workload, one.promise.components
         if len(components) == 1:
             name = (workload.namespace, workload.name)

@@ -32,12 +32,13 @@ class Outranked(Exception):
 class Promise:
     """One workload with all of its pods in one cluster, those that have nodes already included.
 
-    ``where``: pods by component and node, as far as that is known.
+    ``where``: pods by component and node, as far as that is known. ``waits``: as of `AssumedWorkload`.
     """
 
     workload: WorkloadReference
     components: tuple[Component, ...]
     where: tuple[tuple[str, str, int], ...] = ()
+    waits: bool = False
 
     @property
     def key(self) -> WorkloadKey:

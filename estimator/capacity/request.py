@@ -29,12 +29,14 @@ class Component:
 class AssumedWorkload:
     """A workload that Karmada has placed on this cluster and whose pods may not be bound yet.
 
-    ``where``: pods by component and node, as far as it is known where they are going to be.
+    ``where``: pods by component and node, as far as it is known where they are going to be. ``waits``: its
+    room is not all there yet, and as much as is there is kept for it; see `estimator.capacity.waiting`.
     """
 
     namespace: str
     components: tuple[Component, ...]
     where: tuple[tuple[str, str, int], ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

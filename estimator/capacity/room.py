@@ -222,6 +222,12 @@ class Room:
             column -= placed * amount
             np.maximum(column, 0, out=column)
 
+    def take_what_is_free(self, shape: PodShape, pods: IntVector) -> None:
+        """Take of every row as much of each amount as is free, up to what ``pods[row]`` pods ask for."""
+        for resource, amount in demand(shape):
+            column = self._own(resource)
+            column -= np.where(pods > column // amount, column, pods * amount)
+
     def fork(self) -> "Room":
         """A copy to try something on."""
         twin = Room(self.nodes, self.eligible_nodes, self._around)
@@ -232,6 +238,10 @@ class Room:
         twin._restrictions = dict(self._restrictions)
         twin._placed = dict(self._placed)
         return twin
+
+    def at(self, nodes: NodeColumns) -> "Room":
+        """An untouched room of the same nodes at another time."""
+        return Room(nodes, self.eligible_nodes, self._around)
 
     def restore(self, earlier: "Room") -> None:
         """Give back all that was taken since ``earlier`` was forked off; that one must not be used again."""
@@ -247,6 +257,11 @@ class Room:
         """
         self._taken, self._shared_with = dict(other._taken), frozenset(other._taken)
         self._devices = {name: devices.fork() for name, devices in other._devices.items()}
+
+    @property
+    def is_bound_to_others(self) -> bool:
+        """Whether what running pods are to some shape, besides the room they take, limits that."""
+        return bool(self._around)
 
     @property
     def has_devices(self) -> bool:

@@ -10,6 +10,7 @@ Only names that some node has allocatable get a column, so a hostile pod cannot 
 
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from sys import intern
 from types import MappingProxyType
@@ -302,6 +303,26 @@ class NodeColumns:
         twin._zones = _Coded((), 0)
         twin._order = (self.eligibility_version, self.first_fit_order())
         return twin
+
+    def vacated(
+        self,
+        free: Mapping[str, IntVector],
+        exclusive: Mapping[str, IntVector],
+        devices: tuple[DeviceColumns, ...],
+    ) -> "NodeColumns":
+        """A copy of a copy on which so much is ``free``, and so many pods want each level's whole domain.
+
+        Of resources and levels that are not named as much as here, and all else is shared.
+        """
+        twin = copy(self)
+        twin._free = {**self._free, **free}
+        twin._exclusive = {**self._exclusive, **exclusive}
+        twin.devices = devices
+        return twin
+
+    def exclusive_pods(self, level: str) -> IntVector:
+        """How many pods on each row want the level's whole domain for their gang. Not to be written."""
+        return self._read(self._exclusive, level)
 
     def _read(self, columns: Mapping[str, IntVector], name: str) -> IntVector:
         column = columns.get(name)

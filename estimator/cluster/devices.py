@@ -57,6 +57,8 @@ class DeviceColumns:
         self._remembered: dict[Hashable, IntVector] = {}
         self._remembered_version = 0
         self._one_of_each: tuple[int, DeviceColumns] | None = None
+        # False where what is used of devices is no more what makes nodes alike.
+        self._is_alike_known = True
 
     @property
     def is_used(self) -> bool:
@@ -118,7 +120,7 @@ class DeviceColumns:
 
         Devices of different nodes differ in their ids, which are those of any one node there.
         """
-        if 2 * self.kinds > self._participants:
+        if not self._is_alike_known or 2 * self.kinds > self._participants:
             return None
         version = self._alike.version
         if self._one_of_each is None or self._one_of_each[0] != version:
@@ -212,6 +214,24 @@ class DeviceColumns:
         twin._alike, twin._new_memory = self._alike.copy(), self._new_memory.copy()
         twin._nodes, twin._vacant = {}, []
         twin._remembered, twin._one_of_each = {}, None
+        return twin
+
+    def vacated(self, left: Mapping[tuple[int, str], Use]) -> "DeviceColumns":
+        """A copy of a copy in which no more than this is used of these devices, by node row and id.
+
+        A device that was opened for pods, and has none left, is closed.
+        """
+        twin = self.copy()
+        twin._is_alike_known = False
+        for index, device in enumerate(self.devices):
+            use = None if device is None else left.get((int(self._node[index]), device.id))
+            if device is None or use is None:
+                continue
+            if self.scheme.opens and not use.pods:
+                twin.devices[index], twin._node[index], twin._numbers[:, index] = None, -1, 0
+                twin._arrangement = None
+            else:
+                twin._numbers[:, index] = use.numbers(device)
         return twin
 
     def _chosen(self) -> "DeviceColumns":

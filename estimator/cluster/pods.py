@@ -43,7 +43,8 @@ _Devices = tuple[tuple[DeviceColumns, tuple[DeviceUse, ...]], ...]
 
 class HeldByPod(msgspec.Struct, frozen=True, gc=False):
     """What a pod holds and is to others. ``tenancy``: None of one that is given no device. ``member``: of
-    which workload it is by its labels. ``is_bound``: to its node, not only nominated.
+    which workload it is by its labels. ``is_bound``: to its node, not only nominated. ``deletion_s``: by when
+    it has to be gone that is being deleted, seconds since the epoch (0 where that cannot be read), else None.
     """
 
     node: str
@@ -57,6 +58,7 @@ class HeldByPod(msgspec.Struct, frozen=True, gc=False):
     tolerates: tuple[tuple[str, bool], ...]
     unschedulable_since_s: float | None
     tenancy: Tenancy | None
+    deletion_s: float | None
 
 
 class PodMirror:
@@ -199,6 +201,7 @@ class PodMirror:
             tolerates=_tolerates(pod),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
             tenancy=tenancy(pod, asks, problem) if is_tenant else None,
+            deletion_s=_deletion_s(pod) if node else None,
         )
 
     def _traits(self, key: str, pod: Pod) -> PodTraits:
@@ -259,6 +262,11 @@ class PodMirror:
             if read.found:
                 used.append((table, read.found))
         return tuple(used)
+
+
+def _deletion_s(pod: Pod) -> float | None:
+    stated = pod.metadata.deletion_timestamp
+    return None if stated is None else moment_s(stated) or 0.0
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:

@@ -104,6 +104,20 @@ class Controllers:
         found = (self._by_name.get((namespace, one), {}).get((kind, group)) for one in names)
         return sum((pods.counts for pods in found if pods is not None), PodCounts())
 
+    def known_by(
+        self, namespace: str, name: str, kind: str, group: str
+    ) -> tuple[ControllerKey | MemberKey, ...]:
+        """By what pods of a workload are known to be its own, any of these; by nothing as in `pods_of`."""
+        label = LABELS.get((kind, group))
+        if label is not None:
+            return ((namespace, name, label),)
+        if (kind, group) not in CONTROLLING:
+            return ()
+        if kind == "Deployment":
+            sets = self.replica_sets.of(namespace, name)
+            return tuple((namespace, one, "ReplicaSet", group) for one in sets)
+        return ((namespace, name, kind, group),)
+
     def mark_unschedulable(self, key: ControllerKey, pod: str, since_s: float) -> None:
         """A pod of the controller has been unschedulable since then."""
         self._pods(key).unschedulable_since_s[pod] = since_s

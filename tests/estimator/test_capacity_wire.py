@@ -13,6 +13,7 @@ from estimator.capacity.gangs.placements import (
     Blocked,
     ClusterExplanation,
     ClusterPlacement,
+    EarliestRoom,
     Explanation,
     NearMiss,
     Placed,
@@ -37,7 +38,6 @@ from estimator.capacity_requests import (
     MAX_CLUSTERS,
     MAX_JSON_BYTES,
     CapacityQuestion,
-    RequestError,
     read_explain,
     read_place,
 )
@@ -50,8 +50,10 @@ from estimator.capacity_wire import (
     summary_of,
 )
 from estimator.reasons import Reason, cordoned, insufficient
+from estimator.workload_requests import MAX_WORKLOADS, RequestError
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.workloads.gang import TopologyMode, TopologyRequest
+from fairway.workloads.workload_name import WorkloadName
 from tests.builders import shape
 
 GPU = "nvidia.com/gpu"
@@ -119,6 +121,15 @@ placements = st.builds(
     placement=some(st.builds(Assignment, texts, texts, small, st.booleans())),
     age_s=ages,
     ranks_by_size=st.booleans(),
+    earliest=st.none()
+    | st.builds(
+        EarliestRoom,
+        st.none() | large,
+        small,
+        some(st.builds(Assignment, texts, texts, small)),
+        some(st.builds(WorkloadName, texts, texts, texts, texts)),
+        st.booleans(),
+    ),
 )
 explanations = st.builds(
     ClusterExplanation,
@@ -165,6 +176,7 @@ def test_every_field_of_a_message_is_filled_and_read() -> None:
         (Level, pb.Level),
         (Domain, pb.Domain),
         (ClusterPlacement, pb.ClusterPlacement),
+        (EarliestRoom, pb.EarliestRoom),
         (Explanation, pb.PodSetExplanation),
     ):
         assert [field.name for field in fields(value)] == [f.name for f in message.DESCRIPTOR.fields]
@@ -303,6 +315,13 @@ def test_a_gang_of_a_hundred_thousand_pods_is_a_question_like_any_other() -> Non
 
 UNKNOWN_MODE = pb.Topology(level="rack")
 ONE = pb.Gang(pod_sets=[pod_set()])
+TRAIN = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="train")
+MINUS = pb.Assignment(pod_set="worker", node="a", pods=-1)
+
+
+def ending(*ends: tuple[pb.WorkloadName, int]) -> pb.PlaceRequest:
+    endings = [pb.Ending(workload=name, at_ms=at_ms) for name, at_ms in ends]
+    return pb.PlaceRequest(gang=ONE, endings=pb.Endings(endings=endings))
 
 
 @pytest.mark.parametrize(
@@ -405,6 +424,34 @@ ONE = pb.Gang(pod_sets=[pod_set()])
             pb.PlaceRequest(gang=ONE, search_ms=-1),
             "search_ms: -1: expected milliseconds, or 0 for the server's own",
         ),
+        (
+            pb.PlaceRequest(gang=ONE, without=[TRAIN] * (MAX_WORKLOADS + 1)),
+            f"without: {MAX_WORKLOADS + 1} workloads: expected at most {MAX_WORKLOADS}",
+        ),
+        (
+            pb.PlaceRequest(gang=ONE, without=[TRAIN, pb.WorkloadName(kind="Job")]),
+            "without[1]: expected the kind and name of a workload, found none",
+        ),
+        (
+            pb.PlaceRequest(gang=ONE, without=[pb.WorkloadName(kind="Job", name="n" * 254)]),
+            "without[0]: expected names of at most 253 characters",
+        ),
+        (
+            ending(*[(TRAIN, 1)] * (MAX_WORKLOADS + 1)),
+            f"endings.endings: {MAX_WORKLOADS + 1} workloads: expected at most {MAX_WORKLOADS}",
+        ),
+        (
+            ending((TRAIN, 1), (TRAIN, -1)),
+            "endings.endings[1].at_ms: -1: expected milliseconds since the epoch",
+        ),
+        (
+            ending((pb.WorkloadName(name="train"), 1)),
+            "endings.endings[0].workload: expected the kind and name of a workload, found none",
+        ),
+        (
+            pb.PlaceRequest(gang=ONE, assumed=[pb.Gang(pod_sets=[pod_set()], where=[MINUS], waits=True)]),
+            "assumed[0].where: expected a number of pods",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -432,3 +479,29 @@ def refusal(gang: pb.Gang) -> str:
 def test_a_question_about_one_cluster_differs_in_nothing_else() -> None:
     asked = place(ONE)
     assert replace(asked.about("alpha"), cluster="") == asked.gang
+
+
+def test_workloads_that_are_named_twice_are_gone_once_and_end_by_the_earlier_time() -> None:
+    other = pb.WorkloadName(namespace="team", group="apps", kind="Deployment", name="train")
+    request = ending((TRAIN, 7), (other, 2**63 - 1), (TRAIN, 5), (TRAIN, 6))
+    request.without.extend([other, TRAIN, other])
+    question = read_place(request)
+    job = WorkloadName("team", "train", "Job", "batch")
+    deployment = WorkloadName("team", "train", "Deployment", "apps")
+    assert question.without == (deployment, job)
+    assert question.endings == {job: 5, deployment: 2**63 - 1}
+
+
+def test_that_nobody_asks_when_is_told_from_that_nobody_knows() -> None:
+    assert read_place(pb.PlaceRequest(gang=ONE)).endings is None
+    assert read_place(ending()).endings == {}
+
+
+def test_who_can_end_workloads_says_so_and_they_stay_in_order() -> None:
+    other = pb.WorkloadName(group="batch", kind="Job", name="other")
+    request = ending((TRAIN, 7), (other, 7))
+    assert not read_place(request).of_choice
+    request.endings.of_choice = True
+    question = read_place(request)
+    assert question.of_choice
+    assert [name.name for name in question.endings or ()] == ["train", "other"]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -251,3 +252,54 @@ def bound(mirror: ClusterMirror, room: Room, things: Iterable[object]) -> Cluste
                 filler = filler.requests({GPU: amounts[GPU]}, cpu=f"{amounts['cpu']}m")
             fillers.append(filler)
     return cluster(*things, *fillers)  # type: ignore[arg-type]  # nodes and pods
+
+
+def waits(name: str, asked: Component, *where: tuple[str, str, int]) -> Promise:
+    return replace(promise(name, asked, where=where), waits=True)
+
+
+@pytest.mark.parametrize(
+    ("of", "who", "left"),
+    [
+        (ONE, None, [0, 8]),
+        (ONE, asking("b"), [0, 8]),
+        # Its own room is its own.
+        (ONE, asking("a"), [3, 8]),
+    ],
+)
+def test_what_is_free_of_its_nodes_is_kept_for_one_that_waits(
+    of: PodShape, who: WorkloadReference | None, left: list[int]
+) -> None:
+    here = Asked(cluster(node("n1").gpus(8), node("n2").gpus(8), of_job("other", 0, "n1", 5)))
+    room = here.room(listed(waits("a", gpus(1, each=8), ("pod", "n1", 1))), who)
+    assert room.free(GPU).tolist() == left
+    assert max_replicas(room, of).value == sum(left)
+
+
+def test_what_is_kept_grows_as_pods_end_and_goes_with_the_promise() -> None:
+    other = of_job("other", 0, "n1", 5)
+    mirror = cluster(node("n1").gpus(8), node("n2").gpus(8), other)
+    here, promised = Asked(mirror), listed(waits("a", gpus(1, each=8), ("pod", "n1", 1)))
+    assert here.room(promised).free(GPU).tolist() == [0, 8]
+    delete(mirror, other)
+    assert here.room(promised).free(GPU).tolist() == [0, 8]
+    assert here.room(promised, asking("a")).free(GPU).tolist() == [8, 8]
+    upsert(mirror, of_job("a", 0, "n1", 8))
+    assert here.held(promised) is None
+    assert here.room(listed()).free(GPU).tolist() == [0, 8]
+
+
+def test_who_waits_comes_after_others_of_the_same_kind() -> None:
+    mirror = cluster(node("n1").gpus(4), node("n2").gpus(3))
+    here = Asked(mirror)
+    both = listed(waits("a", gpus(4), ("pod", "n1", 4)), promise("z", gpus(2)))
+    assert here.room(both).free(GPU).tolist() == [0, 3]
+    upsert(mirror, of_job("z", 0, "n2", 1))
+    # One of z lacks a node, and stays where it was held; a has the rest of its node.
+    assert here.room(both).free(GPU).tolist() == [0, 2]
+    upsert(mirror, of_job("z", 1, "n2", 1))
+    assert here.room(both).free(GPU).tolist() == [0, 1]
+    held = here.held(both)
+    assert held is not None
+    assert list(held.workloads) == []
+    assert beyond((assumed("team", gpus(4, name="a")),), held.lacking) != ()

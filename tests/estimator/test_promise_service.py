@@ -19,10 +19,13 @@ GPU = "nvidia.com/gpu"
 ONE_GPU = {GPU: "1"}
 
 
-def promised(name: str, pods: int, each: int = 1, where: Sequence[pb.Assignment] = ()) -> pb.Promised:
+def promised(
+    name: str, pods: int, each: int = 1, where: Sequence[pb.Assignment] = (), waits: bool = False
+) -> pb.Promised:
     wanted = gang(pod_set("pod", 1, template({GPU: each})), copies=pods)
     named = pb.WorkloadName(namespace="team", group="batch", kind="Job", name=name)
     wanted.where.extend(where)
+    wanted.waits = waits
     return pb.Promised(workload=named, gang=wanted)
 
 
@@ -74,6 +77,26 @@ def test_it_is_left_out_of_answers_to_others_until_it_is_withdrawn(tmp_path: Pat
         assert await replicas(caller) == 16
 
     play(tmp_path, scenario)
+
+
+def test_what_is_free_of_its_nodes_is_left_out_for_one_that_waits(tmp_path: Path) -> None:
+    where = [pb.Assignment(pod_set="pod", node="n1", pods=1)]
+    # Five of the eight devices of its node are in use.
+    busy = pod("busy").of("team").owned_by("Job", "other", "batch/v1").requests({GPU: 5}).on("n1")
+
+    async def scenario(caller: Caller) -> None:
+        assert await replicas(caller) == 11
+        await promise(caller, request({"m": [promised("a", 1, each=8, where=where, waits=True)]}))
+        assert [await replicas(caller, who) for who in (None, "other", "a")] == [8, 8, 11]
+        asked = estimator_pb2.MaxAvailableComponentSetsRequest(cluster="m", namespace="team")
+        asked.components.add(name="x", replicas=5, replica_requirements=requirements(ONE_GPU))
+        sets = [(await caller.sets(asked, object_text=f"kind=Job, name=team/{who}")).value for who in "ca"]
+        assert sets == [1, 2]
+        await promise(caller, request({"m": [promised("a", 1, each=8, where=where)]}))
+        # On its way it goes where there is room for it.
+        assert await replicas(caller) == 3
+
+    play(tmp_path, scenario, busy)
 
 
 def test_the_reason_says_so(tmp_path: Path) -> None:

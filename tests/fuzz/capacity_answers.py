@@ -16,8 +16,9 @@ async def flaw(caller: CapacityCaller, rpc: str, data: bytes, timeout_s: float =
         return None
     if code is not grpc.StatusCode.OK:
         return f"gRPC error {code}: {details}"
-    wanted = _wanted(rpc, data)
-    found = next((told for one in _verdicts(rpc, await call) if (told := _wrong(one, wanted))), None)
+    wanted, may_end = _wanted(rpc, data), _may_end(rpc, data)
+    verdicts = _verdicts(rpc, await call)
+    found = next((told for one in verdicts if (told := _wrong(one, wanted, may_end))), None)
     return found and f"answered {found}"
 
 
@@ -43,8 +44,19 @@ def _wanted(rpc: str, data: bytes) -> int:
             return 0
 
 
-def _wrong(found: pb.ClusterPlacement, wanted: int) -> str | None:
+def _may_end(rpc: str, data: bytes) -> frozenset[bytes] | None:
+    """The workloads of which it is asked whether they have to end; None where that is not asked."""
+    endings = pb.PlaceRequest.FromString(data).endings if rpc == "Place" else pb.Endings()
+    return frozenset(map(_key, (one.workload for one in endings.endings))) if endings.of_choice else None
+
+
+def _key(name: pb.WorkloadName) -> bytes:
+    return name.SerializeToString(deterministic=True)
+
+
+def _wrong(found: pb.ClusterPlacement, wanted: int, may_end: frozenset[bytes] | None) -> str | None:
     """What contradicts itself in the verdict on one cluster."""
+    ending = [*map(_key, found.earliest.workloads)]
     pods: Counter[tuple[int, str]] = Counter()
     for one in found.placement:
         pods[one.nth, one.pod_set] += one.pods
@@ -52,6 +64,15 @@ def _wrong(found: pb.ClusterPlacement, wanted: int) -> str | None:
     placed = min(found.fits, wanted or found.fits)
     rules = {
         "less than nothing": found.fits >= 0,
+        "room to come for what fits": not found.HasField("earliest") or found.fits < max(1, wanted),
+        "room to come nowhere": not found.HasField("earliest")
+        or sum(one.pods for one in found.earliest.placement) >= max(1, wanted),
+        "the end of others": (may_end or frozenset()).issuperset(ending),
+        "an end twice": len(ending) == len(set(ending)),
+        "a choice without a time": may_end is None
+        or not found.HasField("earliest")
+        or found.earliest.HasField("at_ms"),
+        "fewer than nobody": bool(ending) or not found.earliest.may_be_fewer,
         "more than the bound": found.fits <= found.upper_bound < 2**31 - 1,
         "proof of nothing": found.fits == found.upper_bound or not found.proven,
         "no proof of what is certain": found.proven

@@ -69,6 +69,14 @@ _SELECTORS: tuple[Value, ...] = (
     {"matchLabels": {"app": "y"}},
     {"matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]},
 )
+_TIMES_MS = (0, 1, 1_700_000_000_000, 1_900_000_000_000, 2**63 - 1)
+_OWNERS = (
+    ("Job", "batch"),
+    ("Deployment", "apps"),
+    ("ReplicaSet", "apps"),
+    ("JobSet", "jobset.x-k8s.io"),
+    ("RayJob", "ray.io"),
+)
 _ODD_SELECTORS: tuple[Value, ...] = (
     {"matchExpressions": [{"key": "app", "operator": "Near", "values": []}]},
     "app=x",
@@ -98,7 +106,7 @@ def capacity_request(rng: random.Random, rpc: str) -> bytes:
 
 
 def _place(rng: random.Random) -> pb.PlaceRequest:
-    return pb.PlaceRequest(
+    request = pb.PlaceRequest(
         clusters=_clusters(rng),
         gang=_gang(rng),
         assumed=[_gang(rng) for _ in range(rng.choice((0, 0, 0, 1, 3)))],
@@ -106,6 +114,21 @@ def _place(rng: random.Random) -> pb.PlaceRequest:
         want_placement=rng.random() < 0.7,
         placements=_mostly(rng, (0, 1, 2, 5, 1_000_000), (-1,)),
     )
+    if rng.random() < 0.2:
+        request.without.extend(_named(rng) for _ in range(rng.choice((1, 2, 8))))
+    if rng.random() < 0.5:
+        request.endings.of_choice = rng.random() < 0.5
+        request.endings.SetInParent()
+        for _ in range(rng.choice((0, 1, 2, 8))):
+            ending = request.endings.endings.add(at_ms=_mostly(rng, _TIMES_MS, (-1, -(2**63))))
+            ending.workload.CopyFrom(_named(rng))
+    return request
+
+
+def _named(rng: random.Random) -> pb.WorkloadName:
+    kind, group = _mostly(rng, _OWNERS, (("", ""),))
+    name = _mostly(rng, ("a", "b", "fuzzed"), ("", "n" * 300))
+    return pb.WorkloadName(namespace=rng.choice(("", "default")), group=group, kind=kind, name=name)
 
 
 def _explain(rng: random.Random) -> pb.ExplainRequest:
@@ -132,6 +155,11 @@ def _clusters(rng: random.Random) -> list[str]:
 
 def _gang(rng: random.Random) -> pb.Gang:
     gang = pb.Gang(namespace=rng.choice(("", "default", "n" * 300)), copies=_mostly(rng, (0, 0, 1, 5), (-1,)))
+    if rng.random() < 0.3:
+        gang.waits = rng.random() < 0.7
+        for _ in range(rng.choice((1, 3))):
+            where = gang.where.add(pod_set=f"set-{rng.randint(0, 2)}", node=rng.choice(("n0", "n1", "gone")))
+            where.pods = _mostly(rng, (0, 1, 8, 2**31 - 1), (-1,))
     if rng.random() < 0.4:
         gang.workload_json = _workload(rng)
         return gang

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from estimator.capacity.answer import Answer
 from estimator.reasons import Reason
+from fairway.workloads.workload_name import WorkloadName
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Placed:
     ``placement``: where the pods would go; then those of further placements, each beside those before.
     ``empty_bound``: no more copies than this would fit if nothing ran; None where that was not worked out.
     ``packs``: whether that scheduler might leave free devices less together than the placements do, all of
-    them. Looked at only where one is wanted.
+    them, or use room that is kept for gangs that wait. Looked at only where one is wanted. ``earliest``: as
+    of `ClusterPlacement`.
     """
 
     answer: Answer
@@ -29,6 +31,7 @@ class Placed:
     placement: "tuple[Assignment, ...]" = ()
     empty_bound: int | None = None
     packs: bool = False
+    earliest: "EarliestRoom | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,29 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class EarliestRoom:
+    """Room for a gang that comes once pods have ended: so many ``pods``, by ``at_ms``.
+
+    ``at_ms``: milliseconds since the epoch; None where nobody knows. ``placement``: where all copies that are
+    wanted would go then. ``workloads``: where it was asked which have to be ended, those, the most preferred
+    first; ``may_be_fewer``: it is not known of each of them that it has to.
+    """
+
+    at_ms: int | None
+    pods: int
+    placement: tuple[Assignment, ...] = ()
+    workloads: tuple[WorkloadName, ...] = ()
+    may_be_fewer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterPlacement:
     """How many copies of a gang fit into one cluster, as in `Answer` and `Placed`.
 
     ``spread_fits`` and ``empty_bound`` are None where they were not worked out; ``age_s`` is the age of the
     state in seconds. ``ranks_by_size``: whether the cluster has the PriorityClasses that order the pods of a
-    gang by size, and ``packs`` as in `Placed`: looked at only where a placement is wanted.
+    gang by size, and ``packs`` as in `Placed`: looked at only where a placement is wanted. ``earliest``: when
+    as many as are wanted would fit; None where that was not asked, not needed, or not worked out.
     """
 
     cluster: str
@@ -66,6 +86,7 @@ class ClusterPlacement:
     empty_bound: int | None = None
     ranks_by_size: bool = False
     packs: bool = False
+    earliest: EarliestRoom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +145,5 @@ def told(
         placed.empty_bound,
         ranks_by_size,
         placed.packs,
+        placed.earliest,
     )

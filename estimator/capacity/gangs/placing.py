@@ -54,10 +54,16 @@ def place(
     copies than are wanted, and is followed by so many less one further ones as far as they are soon found.
     Raises OutOfTime where the assumed could not all be placed in time.
     """
-    allowed = quota_sets(quotas, question.components, question.namespace, question.assumed)
+    coming = tuple(one for one in question.assumed if not one.waits)
+    allowed = quota_sets(quotas, question.components, question.namespace, coming)
     if allowed.value == 0:
         return Placed(allowed)
-    held = hold(room, question.assumed, expired)
+    held = hold(room, coming, expired)
+    waiting = tuple(one for one in question.assumed if one.waits)
+    # A kube-scheduler left to itself knows of nothing that is kept.
+    unkept = {one.shape: room.fits(one.shape) for one in question.components if waiting and placements}
+    held = (*held, *hold(room, waiting, expired))
+    is_tempted = any(bool((room.fits(shape) < fits).any()) for shape, fits in unkept.items())
     fit = place_gang(
         room,
         question.components,
@@ -85,6 +91,8 @@ def place(
             # Where all of them together fill what there is, some of them may not.
             told, late = min(fits, question.wanted or fits), partial(_either, expired, side)
             is_packed = spreading.leaves_less_together([one for _, one in found], told, late)
+    if is_tempted and fits and fit.placement:
+        is_packed = True
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None

@@ -42,7 +42,7 @@ class Topology(_message.Message):
     def __init__(self, mode: _Optional[_Union[Topology.Mode, str]] = ..., level: _Optional[str] = ..., slice_size: _Optional[int] = ...) -> None: ...
 
 class Gang(_message.Message):
-    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies", "name", "where")
+    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies", "name", "where", "waits")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     POD_SETS_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class Gang(_message.Message):
     COPIES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     pod_sets: _containers.RepeatedCompositeFieldContainer[PodSet]
     topology: Topology
@@ -57,23 +58,58 @@ class Gang(_message.Message):
     copies: int
     name: str
     where: _containers.RepeatedCompositeFieldContainer[Assignment]
-    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ..., name: _Optional[str] = ..., where: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
+    waits: bool
+    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ..., name: _Optional[str] = ..., where: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., waits: _Optional[bool] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
-    __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement", "placements")
+    __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement", "placements", "without", "endings")
     CLUSTERS_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
     ASSUMED_FIELD_NUMBER: _ClassVar[int]
     SEARCH_MS_FIELD_NUMBER: _ClassVar[int]
     WANT_PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    ENDINGS_FIELD_NUMBER: _ClassVar[int]
     clusters: _containers.RepeatedScalarFieldContainer[str]
     gang: Gang
     assumed: _containers.RepeatedCompositeFieldContainer[Gang]
     search_ms: int
     want_placement: bool
     placements: int
-    def __init__(self, clusters: _Optional[_Iterable[str]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., assumed: _Optional[_Iterable[_Union[Gang, _Mapping]]] = ..., search_ms: _Optional[int] = ..., want_placement: _Optional[bool] = ..., placements: _Optional[int] = ...) -> None: ...
+    without: _containers.RepeatedCompositeFieldContainer[WorkloadName]
+    endings: Endings
+    def __init__(self, clusters: _Optional[_Iterable[str]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., assumed: _Optional[_Iterable[_Union[Gang, _Mapping]]] = ..., search_ms: _Optional[int] = ..., want_placement: _Optional[bool] = ..., placements: _Optional[int] = ..., without: _Optional[_Iterable[_Union[WorkloadName, _Mapping]]] = ..., endings: _Optional[_Union[Endings, _Mapping]] = ...) -> None: ...
+
+class Endings(_message.Message):
+    __slots__ = ("endings", "of_choice")
+    ENDINGS_FIELD_NUMBER: _ClassVar[int]
+    OF_CHOICE_FIELD_NUMBER: _ClassVar[int]
+    endings: _containers.RepeatedCompositeFieldContainer[Ending]
+    of_choice: bool
+    def __init__(self, endings: _Optional[_Iterable[_Union[Ending, _Mapping]]] = ..., of_choice: _Optional[bool] = ...) -> None: ...
+
+class Ending(_message.Message):
+    __slots__ = ("workload", "at_ms")
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    workload: WorkloadName
+    at_ms: int
+    def __init__(self, workload: _Optional[_Union[WorkloadName, _Mapping]] = ..., at_ms: _Optional[int] = ...) -> None: ...
+
+class EarliestRoom(_message.Message):
+    __slots__ = ("at_ms", "pods", "placement", "workloads", "may_be_fewer")
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    MAY_BE_FEWER_FIELD_NUMBER: _ClassVar[int]
+    at_ms: int
+    pods: int
+    placement: _containers.RepeatedCompositeFieldContainer[Assignment]
+    workloads: _containers.RepeatedCompositeFieldContainer[WorkloadName]
+    may_be_fewer: bool
+    def __init__(self, at_ms: _Optional[int] = ..., pods: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., workloads: _Optional[_Iterable[_Union[WorkloadName, _Mapping]]] = ..., may_be_fewer: _Optional[bool] = ...) -> None: ...
 
 class PlaceResponse(_message.Message):
     __slots__ = ("clusters",)
@@ -82,7 +118,7 @@ class PlaceResponse(_message.Message):
     def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterPlacement, _Mapping]]] = ...) -> None: ...
 
 class ClusterPlacement(_message.Message):
-    __slots__ = ("cluster", "fits", "upper_bound", "proven", "spread_fits", "level", "reasons", "placement", "age_s", "empty_bound", "ranks_by_size", "packs")
+    __slots__ = ("cluster", "fits", "upper_bound", "proven", "spread_fits", "level", "reasons", "placement", "age_s", "empty_bound", "ranks_by_size", "packs", "earliest")
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     FITS_FIELD_NUMBER: _ClassVar[int]
     UPPER_BOUND_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +131,7 @@ class ClusterPlacement(_message.Message):
     EMPTY_BOUND_FIELD_NUMBER: _ClassVar[int]
     RANKS_BY_SIZE_FIELD_NUMBER: _ClassVar[int]
     PACKS_FIELD_NUMBER: _ClassVar[int]
+    EARLIEST_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     fits: int
     upper_bound: int
@@ -107,7 +144,8 @@ class ClusterPlacement(_message.Message):
     empty_bound: int
     ranks_by_size: bool
     packs: bool
-    def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ..., empty_bound: _Optional[int] = ..., ranks_by_size: _Optional[bool] = ..., packs: _Optional[bool] = ...) -> None: ...
+    earliest: EarliestRoom
+    def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ..., empty_bound: _Optional[int] = ..., ranks_by_size: _Optional[bool] = ..., packs: _Optional[bool] = ..., earliest: _Optional[_Union[EarliestRoom, _Mapping]] = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("pod_set", "node", "pods", "spare", "nth")
