@@ -7,10 +7,13 @@ own quota is a pool that they share, and it runs no workloads itself.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from queue_dispatcher.api.admission_check import AdmissionCheck
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.quota import ResourceQuota
+from queue_dispatcher.api.reservation import DEFAULT_RESERVATION, ReservationPolicy
 from queue_dispatcher.api.selector import Selector
 
 WEIGHT_MILLI = 1000
@@ -24,6 +27,8 @@ class QueueingStrategy(StrEnum):
     """They wait with it."""
     BEST_EFFORT_FIFO = "BestEffortFIFO"
     """They start when they fit."""
+    BACKFILL_FIFO = "BackfillFIFO"
+    """They start when they fit and do not delay it beyond what is known."""
 
 
 class StopPolicy(StrEnum):
@@ -42,6 +47,8 @@ class WithinClusterQueue(StrEnum):
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
+    LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
+    """Those too of the same priority that came into the line later."""
 
 
 class ReclaimWithinCohort(StrEnum):
@@ -81,8 +88,8 @@ class FlavorPreference(StrEnum):
 class FlavorFungibility:
     """When the next flavor is tried though one could be had; Kueue's names and defaults.
 
-    Nothing is displaced yet, so ``when_can_preempt`` and ``preference`` (None where it is not stated) are
-    read and kept, of no effect.
+    ``when_can_preempt`` and ``preference`` (None where it is not stated) are read and kept, of no effect yet:
+    nobody is displaced for a workload that any flavor has room for.
     """
 
     when_can_borrow: SearchPolicy = SearchPolicy.MAY_STOP_SEARCH
@@ -92,10 +99,19 @@ class FlavorFungibility:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """What workloads of the queue may displace; read and kept, of no effect yet."""
+    """What workloads of the queue may displace, as Kueue's of the same names with fair sharing."""
 
     within_cluster_queue: WithinClusterQueue = WithinClusterQueue.NEVER
     reclaim_within_cohort: ReclaimWithinCohort = ReclaimWithinCohort.NEVER
+
+    @property
+    def reclaims(self) -> bool:
+        """Whether the queue can always take back what others borrow of its quota."""
+        return self.reclaim_within_cohort is ReclaimWithinCohort.ANY
+
+
+NO_PREEMPTION: Final = Preemption()
+"""It displaces nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +142,8 @@ class ClusterQueue:
     only Volcano's queues have it. ``namespace_selector``: whose workloads it takes, by the labels of their
     namespace; None for every namespace's. ``ageing``: how waiting raises priority, unless the workload's
     ServiceClass says. ``fungibility``: which flavor is tried next. ``scoring``: which of the clusters with
-    room, and of their nodes, its workloads go to.
+    room, and of their nodes, its workloads go to. ``reservation``: when room is kept for one that waits.
+    ``checks``: who has to say Ready before one of its workloads is admitted.
     """
 
     name: str
@@ -134,13 +151,15 @@ class ClusterQueue:
     groups: tuple[ResourceGroup, ...] = ()
     weight_milli: int = WEIGHT_MILLI
     priority: int = 0
-    strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
+    strategy: QueueingStrategy = QueueingStrategy.BACKFILL_FIFO
     stop_policy: StopPolicy = StopPolicy.NONE
     namespace_selector: Selector | None = None
     ageing: Ageing = NO_AGEING
     fungibility: FlavorFungibility = FlavorFungibility()
     scoring: ScoringStrategy = ScoringStrategy.MOST_ALLOCATED
     preemption: Preemption = Preemption()
+    reservation: ReservationPolicy = DEFAULT_RESERVATION
+    checks: tuple[AdmissionCheck, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     def takes(self, namespace_labels: Mapping[str, str]) -> bool:

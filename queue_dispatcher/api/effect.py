@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from queue_dispatcher.api.cluster_queue import (
+    NO_PREEMPTION,
     ClusterQueue,
-    ReclaimWithinCohort,
+    QueueingStrategy,
     ScoringStrategy,
     SearchPolicy,
-    WithinClusterQueue,
 )
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.reservation import DEFAULT_RESERVATION
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
-from queue_dispatcher.api.service_class import Preemptible, ServiceClass
+from queue_dispatcher.api.service_class import ServiceClass
 
-_NOTHING_DISPLACED = "no effect yet: nothing is displaced"
 IS_ABOVE_OTHERS: Final = "it has queues below it, in which workloads wait: state it of those"
 KARMADA_CHOOSES: Final = (
     "Karmada chooses the clusters; with estimators and --placement=fairway the dispatcher does"
@@ -33,49 +33,49 @@ Stated = ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor
 def without_effect(of: Stated, unplaced: str = "") -> tuple[Problem, ...]:
     """The fields of an object that say other than what is done anyway, and do nothing, in their order.
 
-    ``unplaced``: of a ClusterQueue, why no releases of it say where they go; empty where they do.
+    ``unplaced``: of a ClusterQueue, why no releases of it say where they go; empty where they do. Where
+    nothing waits in it, that is `IS_ABOVE_OTHERS`.
     """
     match of:
         case ClusterQueue():
             return tuple(_of_cluster_queue(of, unplaced))
-        case LocalQueue():
+        case LocalQueue() | ServiceClass():
             return ()
-        case ServiceClass():
-            return tuple(_of_service_class(of))
         case ResourceFlavor():
             return tuple(_of_flavor(of))
 
 
 def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
-    fungibility, preemption = queue.fungibility, queue.preemption
+    fungibility = queue.fungibility
     if fungibility.when_can_preempt is not SearchPolicy.TRY_NEXT_FLAVOR:
         yield Problem(
             "spec.flavorFungibility.whenCanPreempt",
-            f"{_NOTHING_DISPLACED}, so a later flavor is always tried",
+            "no effect yet: a later flavor that can be had without displacing anybody always goes first",
         )
     if fungibility.preference is not None:
         yield Problem(
-            "spec.flavorFungibility.preference", f"{_NOTHING_DISPLACED}, so nothing is chosen between"
+            "spec.flavorFungibility.preference",
+            "no effect yet: a flavor that can be had by borrowing always goes before displacing anybody",
         )
     if unplaced and queue.scoring is not ScoringStrategy.MOST_ALLOCATED:
         yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")
-    if preemption.within_cluster_queue is not WithinClusterQueue.NEVER:
-        yield Problem("spec.preemption.withinClusterQueue", _NOTHING_DISPLACED)
-    if preemption.reclaim_within_cohort is not ReclaimWithinCohort.NEVER:
-        yield Problem(
-            "spec.preemption.reclaimWithinCohort",
-            f"{_NOTHING_DISPLACED}; what is lent comes back as workloads end, so keep with lendingLimit what "
-            "must be there at once",
-        )
+    if unplaced == IS_ABOVE_OTHERS and queue.preemption != NO_PREEMPTION:
+        yield Problem("spec.preemption", f"no effect: {unplaced}")
+    unreserved = _unreserved(queue, unplaced)
+    if unreserved and queue.reservation != DEFAULT_RESERVATION:
+        yield Problem("spec.reservation", f"no effect: {unreserved}")
+    if unplaced == IS_ABOVE_OTHERS and queue.checks:
+        yield Problem("spec.admissionChecks", f"no effect: {unplaced}")
 
 
-def _of_service_class(of: ServiceClass) -> Iterator[Problem]:
-    if of.max_wait_ms is not None:
-        yield Problem("spec.maxWait", "no effect yet: nothing is done for who waits longer")
-    if of.min_runtime_ms is not None:
-        yield Problem("spec.minRuntime", _NOTHING_DISPLACED)
-    if of.preemptible is not Preemptible.ALWAYS:
-        yield Problem("spec.preemptible", _NOTHING_DISPLACED)
+def _unreserved(queue: ClusterQueue, unplaced: str) -> str:
+    """Why no workload of the queue gets a reservation; empty where they do."""
+    if unplaced == IS_ABOVE_OTHERS:
+        return unplaced
+    if queue.strategy is not QueueingStrategy.BACKFILL_FIFO:
+        backfill = QueueingStrategy.BACKFILL_FIFO
+        return f"spec.queueingStrategy is {queue.strategy}, and only {backfill} makes reservations"
+    return ""
 
 
 def _of_flavor(flavor: ResourceFlavor) -> Iterator[Problem]:

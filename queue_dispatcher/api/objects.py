@@ -93,6 +93,22 @@ class ScoringStrategySpec(KubeStruct, frozen=True):
     type: str | None = None
 
 
+class ReservationSpec(KubeStruct, frozen=True):
+    """When a workload that waits has room kept for it."""
+
+    after: str | None = None
+    drain_after: str | None = None
+    hold_timeout: str | None = None
+    depth: int | None = None
+
+
+class AdmissionCheckSpec(KubeStruct, frozen=True):
+    """What somebody else has to say before a workload is admitted."""
+
+    name: str = ""
+    timeout: str | None = None
+
+
 class ClusterQueueSpec(KubeStruct, frozen=True):
     """What a ClusterQueue is told."""
 
@@ -100,12 +116,14 @@ class ClusterQueueSpec(KubeStruct, frozen=True):
     resource_groups: list[ResourceGroupSpec] | None = None
     weight: RawQuantity = None
     queueing_strategy: str | None = None
+    reservation: ReservationSpec | None = None
     stop_policy: str | None = None
     namespace_selector: LabelSelector | None = None
     ageing: AgeingSpec | None = None
     flavor_fungibility: FlavorFungibilitySpec | None = None
     scoring_strategy: ScoringStrategySpec | None = None
     preemption: PreemptionSpec | None = None
+    admission_checks: list[AdmissionCheckSpec] | None = None
 
 
 class ClusterQueueObject(KubeStruct, frozen=True):

@@ -17,7 +17,7 @@ BACKOFF_MAX_MS = 3_600_000
 
 
 class Preemptible(StrEnum):
-    """Whether workloads of the class may be displaced; of no effect yet."""
+    """Whether workloads of the class may be displaced."""
 
     ALWAYS = "Always"
     BORROWED_ONLY = "BorrowedOnly"
@@ -34,9 +34,10 @@ class ServiceClass:
     pods have not run for so long, None for no limit; ``cluster_lost_timeout_ms``: what is in a cluster that
     cannot be reached for so long, 0 for no limit. It is tried again after ``backoff_base_ms``, doubled
     each further time up to ``backoff_max_ms``, ``backoff_limit`` times at most (None: without end).
-    ``max_runtime_ms``: what has run for so long is taken back and stays held. ``max_wait_ms`` and
-    ``min_runtime_ms`` are read and kept, of no effect yet; None where nothing is promised. ``ageing``:
-    overrides the queue's; None leaves it to that.
+    ``max_runtime_ms``: what has run for so long is taken back and stays held. ``max_wait_ms``: how long its
+    workloads should wait at the most, which decides who has room kept first. ``min_runtime_ms``: before it
+    has run for so long it is not displaced. None where nothing is promised. ``ageing``: overrides the
+    queue's; None leaves it to that.
     """
 
     name: str

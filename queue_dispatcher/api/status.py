@@ -32,11 +32,14 @@ class QueueCondition(KubeStruct, frozen=True):
 
 
 class ResourceUsage(KubeStruct, frozen=True):
-    """What of one resource is in use, as Kubernetes quantities; ``borrowed`` is the part beyond nominal."""
+    """What of one resource is in use, as Kubernetes quantities; ``borrowed`` is the part beyond nominal, and
+    ``reserved`` what is kept for workloads that wait.
+    """
 
     name: str = ""
     total: str | int = "0"
     borrowed: str | int = "0"
+    reserved: str | int = "0"
 
 
 class FlavorUsage(KubeStruct, frozen=True):
@@ -69,9 +72,9 @@ class ConditionsStatus(KubeStruct, frozen=True):
     conditions: tuple[QueueCondition, ...] = ()
 
 
-def resource_usage(name: str, total: int, borrowed: int) -> ResourceUsage:
+def resource_usage(name: str, total: int, borrowed: int, reserved: int) -> ResourceUsage:
     """The usage of amounts: milli-cores of cpu, whole units of all else."""
-    return ResourceUsage(name, format_amount(name, total), format_amount(name, borrowed))
+    return ResourceUsage(name, *(format_amount(name, amount) for amount in (total, borrowed, reserved)))
 
 
 def active(

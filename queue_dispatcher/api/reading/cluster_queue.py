@@ -27,9 +27,12 @@ from queue_dispatcher.api.objects import (
     ClusterQueueObject,
     FlavorFungibilitySpec,
     PreemptionSpec,
+    ReservationSpec,
     ScoringStrategySpec,
 )
+from queue_dispatcher.api.reading.admission_checks import read_admission_checks
 from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, shown
+from queue_dispatcher.api.reading.reservation import read_reservation
 from queue_dispatcher.api.reading.resource_groups import read_resource_groups
 
 _WEIGHT = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
@@ -48,7 +51,7 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         weight_milli=_weight_milli(spec.weight, problems),
         strategy=choice(
             spec.queueing_strategy,
-            QueueingStrategy.BEST_EFFORT_FIFO,
+            QueueingStrategy.BACKFILL_FIFO,
             QueueingStrategy.STRICT_FIFO,
             "spec.queueingStrategy",
             problems,
@@ -59,6 +62,8 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         fungibility=_fungibility(spec.flavor_fungibility or FlavorFungibilitySpec(), problems),
         scoring=_scoring(spec.scoring_strategy or ScoringStrategySpec(), problems),
         preemption=_preemption(spec.preemption or PreemptionSpec(), problems),
+        reservation=read_reservation(spec.reservation or ReservationSpec(), "spec.reservation", problems),
+        checks=read_admission_checks(spec.admission_checks or (), "spec.admissionChecks", problems),
         problems=problems.found,
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_dispatcher.api.effect import Stated, without_effect
+from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES, Stated, without_effect
 from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
 from queue_dispatcher.api.reading.local_queue import read_local_queue
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
@@ -43,8 +43,6 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
             ),
             [
                 "spec.flavorFungibility.whenCanPreempt",
-                "spec.preemption.withinClusterQueue",
-                "spec.preemption.reclaimWithinCohort",
             ],
         ),
         (
@@ -57,13 +55,18 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
             ),
             ["spec.flavorFungibility.preference"],
         ),
+        (queue(reservation={"after": "1m"}), []),
+        (queue(queueingStrategy="BackfillFIFO", reservation={"depth": 2}), []),
+        (queue(queueingStrategy="StrictFIFO", reservation={"after": "5m"}), ["spec.reservation"]),
+        (queue(queueingStrategy="BestEffortFIFO", reservation={"depth": 2}), ["spec.reservation"]),
+        (queue(queueingStrategy="StrictFIFO", reservation={"after": "1m", "depth": 1}), []),
         # Only where no release says where it goes, see below.
         (queue(scoringStrategy={"type": "LeastAllocated"}), []),
         (read_local_queue(local_queue({"clusterQueue": "a", "stopPolicy": "HoldAndDrain"})), []),
         (class_(priority=5, startTimeout="1m", preemptible="Always"), []),
         (
             class_(maxWait="1h", maxRuntime="1h", minRuntime="1m", preemptible="Never"),
-            ["spec.maxWait", "spec.minRuntime", "spec.preemptible"],
+            [],
         ),
         (read_resource_flavor(flavor({"nodeTaints": [SPOT], "tolerations": [SPOT]})), []),
         (
@@ -96,4 +99,46 @@ def test_fields_without_effect(stated: Stated, told: list[str]) -> None:
 )
 def test_who_chooses_no_clusters_spreads_nothing(type_: str, unplaced: str, told: list[str]) -> None:
     found = without_effect(queue(scoringStrategy={"type": type_}), unplaced)
+    assert [str(one) for one in found] == told
+
+
+@pytest.mark.parametrize(
+    ("strategy", "unplaced", "told"),
+    [
+        ("BackfillFIFO", KARMADA_CHOOSES, []),
+        ("BackfillFIFO", IS_ABOVE_OTHERS, [f"spec.reservation: no effect: {IS_ABOVE_OTHERS}"]),
+        ("StrictFIFO", IS_ABOVE_OTHERS, [f"spec.reservation: no effect: {IS_ABOVE_OTHERS}"]),
+        (
+            "BestEffortFIFO",
+            "",
+            [
+                "spec.reservation: no effect: spec.queueingStrategy is BestEffortFIFO, and only BackfillFIFO "
+                "makes reservations"
+            ],
+        ),
+    ],
+)
+def test_who_reserves_nothing_is_told_so(strategy: str, unplaced: str, told: list[str]) -> None:
+    found = without_effect(queue(queueingStrategy=strategy, reservation={"drainAfter": "1h"}), unplaced)
+    assert [str(one) for one in found] == told
+
+
+def test_a_queue_above_others_displaces_nobody_and_is_told_so() -> None:
+    stated = queue(preemption={"reclaimWithinCohort": "Any"})
+    assert without_effect(stated) == ()
+    assert [str(one) for one in without_effect(stated, IS_ABOVE_OTHERS)] == [
+        f"spec.preemption: no effect: {IS_ABOVE_OTHERS}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unplaced", "told"),
+    [
+        ("", []),
+        (KARMADA_CHOOSES, []),
+        (IS_ABOVE_OTHERS, [f"spec.admissionChecks: no effect: {IS_ABOVE_OTHERS}"]),
+    ],
+)
+def test_checks_are_asked_for_where_workloads_wait(unplaced: str, told: list[str]) -> None:
+    found = without_effect(queue(admissionChecks=[{"name": "budget"}]), unplaced)
     assert [str(one) for one in found] == told

@@ -1,5 +1,7 @@
 """Objects as they are read: defaults, and what a wrong field means for the rest of the object."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -23,6 +25,7 @@ from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
 from queue_dispatcher.api.reading.local_queue import read_local_queue
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
 from queue_dispatcher.api.reading.service_class import read_service_class
+from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.api.resource_flavor import (
     Capacity,
     FromClusters,
@@ -35,6 +38,8 @@ from tests.dispatcher.api.builders import Json, Spec, cluster_queue, flavor, loc
 from tests.dispatcher.crds.examples import ABSENT, EXAMPLES
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+TIMES = ["[0].timeout", "[1].timeout"]
+NAMES = ["[0].name", "[1].name", "[2].name"]
 TRY_NEXT, MAY_STOP = SearchPolicy.TRY_NEXT_FLAVOR, SearchPolicy.MAY_STOP_SEARCH
 GARBAGE: list[Spec] = [{"matchLabels": {"no good key": "x"}}, {"matchLabels": {"a": "no good value"}}]
 GARBAGE += [
@@ -59,12 +64,15 @@ class TestDefaults:
             groups=(),
             weight_milli=1000,
             priority=0,
-            strategy=QueueingStrategy.BEST_EFFORT_FIFO,
+            strategy=QueueingStrategy.BACKFILL_FIFO,
             stop_policy=StopPolicy.NONE,
             namespace_selector=None,
             ageing=NO_AGEING,
             scoring=ScoringStrategy.MOST_ALLOCATED,
             preemption=Preemption(WithinClusterQueue.NEVER, ReclaimWithinCohort.NEVER),
+            reservation=ReservationPolicy(
+                after_ms=1 * MINUTE_MS, drain_after_ms=10 * MINUTE_MS, hold_timeout_ms=24 * HOUR_MS, depth=1
+            ),
         )
 
     def test_local_queue(self) -> None:
@@ -254,6 +262,80 @@ def test_when_the_next_flavor_is_tried(stated: Json, expected: FlavorFungibility
 
 
 @pytest.mark.parametrize(
+    ("stated", "expected", "wrong"),
+    [
+        (None, [], []),
+        ([], [], []),
+        ([{"name": "a"}, {"name": "b", "timeout": "1h"}], [("a", None), ("b", HOUR_MS)], []),
+        ([{"name": "a"}, {"name": "a", "timeout": "1h"}], [("a", None)], ["[1].name"]),
+        (
+            [{"name": "a", "timeout": "0s"}, {"name": "b", "timeout": "soon"}],
+            [("a", None), ("b", None)],
+            TIMES,
+        ),
+        # Nobody can answer these, so what would ask for less asks for all of them.
+        ([{}, {"name": "a b"}, {"name": "x" * 64}], [("", None), ("a b", None), ("x" * 64, None)], NAMES),
+        ([{"name": f"a{n}"} for n in range(9)], [(f"a{n}", None) for n in range(9)], [""]),
+    ],
+)
+def test_checks(stated: Json, expected: list[tuple[str, int | None]], wrong: list[str]) -> None:
+    read = read_cluster_queue(cluster_queue({"admissionChecks": stated}))
+    assert [(one.name, one.timeout_ms) for one in read.checks] == expected
+    assert fields(read.problems) == [f"spec.admissionChecks{field}" for field in wrong]
+
+
+@pytest.mark.parametrize("strategy", QueueingStrategy)
+def test_every_strategy_is_read(strategy: QueueingStrategy) -> None:
+    read = read_cluster_queue(cluster_queue({"queueingStrategy": strategy.value}))
+    assert (read.strategy, read.problems) == (strategy, ())
+
+
+@pytest.mark.parametrize(
+    ("stated", "minutes", "depth", "wrong"),
+    [
+        (None, (1, 10, 1440), 1, []),
+        ({}, (1, 10, 1440), 1, []),
+        ({"after": "0s", "drainAfter": "0s", "holdTimeout": "1h", "depth": 8}, (0, 0, 60), 8, []),
+        ({"after": "20m", "drainAfter": "20m"}, (20, 20, 1440), 1, []),
+        # What is not said goes along with what is.
+        ({"after": "2h"}, (120, 120, 1440), 1, []),
+        ({"drainAfter": "2h"}, (1, 120, 1440), 1, []),
+        (
+            {"drainAfter": "30s"},
+            (1, 1, 1440),
+            1,
+            ["spec.reservation.drainAfter: below after: expected at least that; read as that"],
+        ),
+        (
+            {"after": "soon", "drainAfter": "-1h", "holdTimeout": "0s", "depth": 0},
+            (1, 10, 1440),
+            1,
+            [
+                "spec.reservation.after: 'soon': expected a duration such as 90s, 5m or 1h30m; read as 1m",
+                "spec.reservation.drainAfter: '-1h': expected a duration of zero or more; read as 10m",
+                "spec.reservation.holdTimeout: '0s': expected a duration above zero; read as 24h",
+                "spec.reservation.depth: 0: expected a whole number from 1 to 8; read as 1",
+            ],
+        ),
+        (
+            {"after": "2562048h", "depth": 9},
+            (1, 10, 1440),
+            1,
+            [
+                "spec.reservation.after: '2562048h': too long: expected at most 2562047h; read as 1m",
+                "spec.reservation.depth: 9: expected a whole number from 1 to 8; read as 1",
+            ],
+        ),
+    ],
+)
+def test_reservations(stated: Json, minutes: tuple[int, int, int], depth: int, wrong: Sequence[str]) -> None:
+    read = read_cluster_queue(cluster_queue({"reservation": stated}))
+    after, drain, hold = (MINUTE_MS * one for one in minutes)
+    assert read.reservation == ReservationPolicy(after, drain, hold, depth)
+    assert [str(one) for one in read.problems] == wrong
+
+
+@pytest.mark.parametrize(
     ("stated", "expected"),
     [
         (None, ScoringStrategy.MOST_ALLOCATED),
@@ -287,7 +369,7 @@ def test_words_that_are_not_known_mean_what_is_safe() -> None:
     read = read_cluster_queue(
         cluster_queue(
             {
-                "queueingStrategy": "BackfillFIFO",
+                "queueingStrategy": "Backfill",
                 "stopPolicy": "Stop",
                 "scoringStrategy": {"type": "RequestedToCapacityRatio"},
                 "preemption": {"withinClusterQueue": "Any", "reclaimWithinCohort": "Always"},
@@ -307,7 +389,7 @@ def test_words_that_are_not_known_mean_what_is_safe() -> None:
         "spec.preemption.withinClusterQueue",
         "spec.preemption.reclaimWithinCohort",
     ]
-    found = "'BackfillFIFO': expected one of StrictFIFO, BestEffortFIFO; read as StrictFIFO"
+    found = "'Backfill': expected one of StrictFIFO, BestEffortFIFO, BackfillFIFO; read as StrictFIFO"
     assert str(read.problems[0]) == f"spec.queueingStrategy: {found}"
     local = read_local_queue(local_queue({"clusterQueue": "", "stopPolicy": "yes"}))
     assert (local.cluster_queue, local.stop_policy) == ("", StopPolicy.HOLD)

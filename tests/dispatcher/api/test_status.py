@@ -27,9 +27,9 @@ def test_the_time_of_transition_stays_while_the_status_does() -> None:
 
 def test_a_status_is_the_same_after_a_round_trip() -> None:
     usage = (
-        resource_usage("cpu", 1500, 0),
-        resource_usage("memory", 3 << 30, 1 << 30),
-        resource_usage("gpu", 9, 1),
+        resource_usage("cpu", 1500, 0, 500),
+        resource_usage("memory", 3 << 30, 1 << 30, 0),
+        resource_usage("gpu", 9, 1, 12),
     )
     written = ClusterQueueStatus(
         3, 2, (active(True, "Ready", "", 1, LATER, ()),), (FlavorUsage("h100", usage),)
@@ -41,9 +41,9 @@ def test_a_status_is_the_same_after_a_round_trip() -> None:
         {
             "flavor": "h100",
             "resources": [
-                {"name": "cpu", "total": "1500m", "borrowed": "0"},
-                {"name": "memory", "total": "3Gi", "borrowed": "1Gi"},
-                {"name": "gpu", "total": "9", "borrowed": "1"},
+                {"name": "cpu", "total": "1500m", "borrowed": "0", "reserved": "500m"},
+                {"name": "memory", "total": "3Gi", "borrowed": "1Gi", "reserved": "0"},
+                {"name": "gpu", "total": "9", "borrowed": "1", "reserved": "12"},
             ],
         }
     ]

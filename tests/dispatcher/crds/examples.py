@@ -79,6 +79,8 @@ FITS_TYPE = "resources are required with type Static, and not allowed with any o
 TOO_LONG_NAME = "metadata.name must have at most 63 characters"
 ABOVE_ZERO = "must be above 0"
 PATTERN = "should match"
+_KEPT = "spec.reservation"
+_CHECKS = "spec.admissionChecks"
 _GROUPS = "spec.resourceGroups"
 _QUOTA = "spec.resourceGroups[0].flavors[0].resources[0]"
 
@@ -333,13 +335,62 @@ QUEUES = (
             ("1e3", PATTERN),
         )
     ),
-    Example("strict", "ClusterQueue", queue(queueingStrategy="StrictFIFO")),
+    *(
+        Example(f"strategy {word}", "ClusterQueue", queue(queueingStrategy=word))
+        for word in ("StrictFIFO", "BestEffortFIFO", "BackfillFIFO")
+    ),
     Example(
         "no such strategy",
         "ClusterQueue",
         queue(queueingStrategy="Random"),
         "Unsupported",
         "spec.queueingStrategy",
+    ),
+    *(
+        Example(f"checks {stated}", "ClusterQueue", queue(admissionChecks=stated))
+        for stated in ([], [{"name": "a"}], [{"name": "A.b_c-9"}, {"name": LONG[:63], "timeout": "1h30m"}])
+    ),
+    *(
+        Example(
+            f"checks {stated}", "ClusterQueue", queue(admissionChecks=stated), refused, f"{_CHECKS}{field}"
+        )
+        for stated, refused, field in (
+            ([{}], "Required", "[0].name"),
+            ([{"name": ""}], PATTERN, "[0].name"),
+            ([{"name": "a/b"}], PATTERN, "[0].name"),
+            ([{"name": "a-"}], PATTERN, "[0].name"),
+            ([{"name": LONG}], "Too long", "[0].name"),
+            ([{"name": "a"}, {"name": "a"}], NOT_UNIQUE, ""),
+            ([{"name": "a", "timeout": "0s"}], ABOVE_ZERO, "[0].timeout"),
+            ([{"name": "a", "timeout": "1d"}], PATTERN, "[0].timeout"),
+            ([{"name": f"a{n}"} for n in range(9)], "Too many", ""),
+        )
+    ),
+    *(
+        Example(f"reservation {stated}", "ClusterQueue", queue(reservation=stated))
+        for stated in (
+            {},
+            {"after": "0s", "drainAfter": "0s"},
+            {"after": "2h"},
+            {"drainAfter": "5m", "holdTimeout": "1ms", "depth": 8},
+            {"after": "90s", "drainAfter": "1.5m", "depth": 1},
+        )
+    ),
+    *(
+        Example(
+            f"reservation {stated}", "ClusterQueue", queue(reservation=stated), refused, f"{_KEPT}.{field}"
+        )
+        for stated, refused, field in (
+            ({"after": "5"}, PATTERN, "after"),
+            ({"after": "2562048h"}, "must be at most 2562047h", "after"),
+            ({"drainAfter": "-1h"}, PATTERN, "drainAfter"),
+            ({"drainAfter": "2562048h"}, "must be at most 2562047h", "drainAfter"),
+            ({"drainAfter": "59s"}, "must be at least after", "drainAfter"),
+            ({"after": "1h", "drainAfter": "59m"}, "must be at least after", "drainAfter"),
+            ({"holdTimeout": "0s"}, ABOVE_ZERO, "holdTimeout"),
+            ({"depth": 0}, "should be", "depth"),
+            ({"depth": 9}, "should be", "depth"),
+        )
     ),
     Example("drained", "ClusterQueue", queue(stopPolicy="HoldAndDrain")),
     Example("no such policy", "ClusterQueue", queue(stopPolicy="Stop"), "Unsupported", "spec.stopPolicy"),
@@ -358,7 +409,7 @@ QUEUES = (
     Example(
         "preemption",
         "ClusterQueue",
-        queue(preemption={"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}),
+        queue(preemption={"withinClusterQueue": "LowerOrNewerEqualPriority", "reclaimWithinCohort": "Any"}),
     ),
     Example("spreads", "ClusterQueue", queue(scoringStrategy={"type": "LeastAllocated"})),
     Example(

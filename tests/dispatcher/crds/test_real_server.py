@@ -115,7 +115,9 @@ def test_every_example(api: RealApi, kind: str) -> None:
 
 def test_a_status_is_written_beside_the_spec_and_read_again(api: RealApi) -> None:
     condition = active(True, "Ready", "admits workloads", 1, "2026-11-21T10:00:00Z", ())
-    usage = (FlavorUsage("h100", (resource_usage("cpu", 1500, 0), resource_usage("memory", 2**30, 2**20))),)
+    usage = (
+        FlavorUsage("h100", (resource_usage("cpu", 1500, 0, 500), resource_usage("memory", 2**30, 2**20, 0))),
+    )
     written = ClusterQueueStatus(3, 2, (condition,), usage)
     local = LocalQueueStatus(1, 1, (condition,))
 
@@ -143,12 +145,12 @@ def test_a_status_is_written_beside_the_spec_and_read_again(api: RealApi) -> Non
     read, table = asked(api, write)
     assert read.status == written
     told = ConditionsStatus(
-        effective([Problem("spec.maxWait", "no effect yet")], 1, "2026-11-21T10:00:00Z", ())
+        effective([Problem("spec.minRuntime", "no effect yet")], 1, "2026-11-21T10:00:00Z", ())
     )
 
     async def tell(client: KubeClient) -> ServiceClassObject:
         stated = {"apiVersion": "fairway.dev/v1alpha1", "kind": "ServiceClass", "metadata": {"name": "c"}}
-        await client.post(SERVICE_CLASSES.path, {**stated, "spec": {"maxWait": "1h"}}, dict[str, object])
+        await client.post(SERVICE_CLASSES.path, {**stated, "spec": {"minRuntime": "1h"}}, dict[str, object])
         path = SERVICE_CLASSES.object_path("c")
         merge = "application/merge-patch+json"
         await client.patch(f"{path}/status", {"status": told}, dict[str, Json], content_type=merge)
@@ -160,7 +162,7 @@ def test_a_status_is_written_beside_the_spec_and_read_again(api: RealApi) -> Non
     assert dict(zip(columns, row["cells"], strict=True)) | {"Age": ""} == {
         "Name": "q",
         "Parent": "p",
-        "Strategy": "BestEffortFIFO",
+        "Strategy": "BackfillFIFO",
         "Pending": 3,
         "Admitted": 2,
         "Active": "True",
