@@ -319,28 +319,40 @@ class Ledger:
         and its siblings can share (`QuotaTree.lendable`), by its weight; in `SHARE_ONE`, rounded up, so that
         it is 0 only within quota, or where nothing of what is borrowed is there any more for anybody.
         """
-        tree = self.tree
-        path = tree.paths.get(queue, ())
+        path = self.tree.paths.get(queue, ())
         if level + 1 >= len(path):
             return 0
-        node, columns = path[level], self._columns
-        after = {}
+        columns, after = self._columns, dict[Cell, int]()
         for cell, amount in charge:
             balances, _, _, lending = columns[cell]
             for below in path[:level]:
                 kept = balances[below] - lending[below]
                 if kept > 0:
                     amount = max(0, amount - kept)
-            after[cell] = balances[node] - amount
+            after[cell] = balances[path[level]] - amount
+        return self._share_of(path[level], path[level + 1], after)
+
+    def share_of(self, node: int) -> int:
+        """The share of a node by its number, as of `share_at`, with nothing charged besides."""
+        above = self.tree.parents[node]
+        return self._share_of(node, above, {}) if above >= 0 else 0
+
+    def borrows(self, node: int, cell: Cell) -> bool:
+        """Whether the subtree of a node, by its number, uses more of the cell than it owns."""
+        return self._columns[cell].balances[node] < 0
+
+    def _share_of(self, node: int, above: int, after: Mapping[Cell, int]) -> int:
+        """``after``: the node's balances by cell, where they are not to be what they are."""
+        tree, columns = self.tree, self._columns
         dominant_used, dominant_of = 0, 1
-        for cells, lendable in tree.lendable(path[level + 1]):
-            above = 0
+        for cells, lendable in tree.lendable(above):
+            used = 0
             for cell in cells:
                 balance = after[cell] if cell in after else columns[cell].balances[node]
                 if balance < 0:
-                    above -= balance
-            if above and lendable > 0 and above * dominant_of > dominant_used * lendable:
-                dominant_used, dominant_of = above, lendable
+                    used -= balance
+            if used and lendable > 0 and used * dominant_of > dominant_used * lendable:
+                dominant_used, dominant_of = used, lendable
         return _weighted(dominant_used, dominant_of, tree.nodes[node].weight_milli) if dominant_used else 0
 
     def _change(self, queue: str, charge: Charge, sign: int) -> None:

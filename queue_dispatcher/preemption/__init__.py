@@ -1,0 +1,1 @@
+"""Preemption: who is displaced so that a workload can start."""

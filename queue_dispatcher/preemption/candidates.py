@@ -1,0 +1,85 @@
+"""Candidates: what runs and may be displaced for a workload, by the policy of that workload's queue. Pure.
+
+Mirrors Kueue 0.20 (pkg/scheduler/preemption, candidates and their order).
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
+from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """A workload that finds no room. ``queue``: its ClusterQueue, with that one's ``policy``. ``priority``:
+    without ageing. ``enqueued_ms``: since when it waits, epoch milliseconds. ``charge``: as what it would be
+    charged.
+    """
+
+    id: str
+    queue: str
+    policy: Preemption
+    priority: int
+    enqueued_ms: int
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What runs and is displaced as one: a workload, or those that were released together.
+
+    ``members``: uids of bindings. ``enqueued_ms``: since when it had its place in the line, and ``since_ms``:
+    when it was admitted, both epoch milliseconds. ``is_going``: it is being displaced already.
+    """
+
+    id: str
+    queue: str
+    charge: Charge
+    priority: int
+    enqueued_ms: int
+    since_ms: int
+    members: tuple[str, ...]
+    is_going: bool = False
+
+
+def queues_of(ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell]) -> list[str]:
+    """The queues whose workloads it may displace, for what it lacks of these cells: its own, and those of
+    its tree that use more than they own.
+    """
+    tree, policy = ledger.tree, preemptor.policy
+    path = tree.paths.get(preemptor.queue)
+    if path is None:
+        return []
+    found = [] if policy.within_cluster_queue is WithinClusterQueue.NEVER else [preemptor.queue]
+    if policy.reclaim_within_cohort is not ReclaimWithinCohort.NEVER and len(path) > 1:
+        found += (
+            tree.nodes[number].name
+            for number in tree.subtree(path[-1])
+            if number != path[0] and any(ledger.borrows(number, cell) for cell in cells)
+        )
+    return found
+
+
+def may_displace(preemptor: Preemptor, one: Candidate, cells: Collection[Cell]) -> bool:
+    """Whether the policy allows it, of a candidate in one of `queues_of`, and it holds any of these cells."""
+    if not any(cell in cells for cell, _ in one.charge):
+        return False
+    if one.queue != preemptor.queue:
+        is_any = preemptor.policy.reclaim_within_cohort is ReclaimWithinCohort.ANY
+        return is_any or one.priority < preemptor.priority
+    if one.priority == preemptor.priority:
+        may_equal = preemptor.policy.within_cluster_queue is WithinClusterQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+        return may_equal and one.enqueued_ms > preemptor.enqueued_ms
+    return one.priority < preemptor.priority
+
+
+def in_order(candidates: Iterable[Candidate], queue: str) -> list[Candidate]:
+    """Whom to displace first for a workload of the queue: what goes anyway, who borrows, lower priority, who
+    started last.
+    """
+    return sorted(
+        candidates,
+        key=lambda one: (not one.is_going, one.queue == queue, one.priority, -one.since_ms, one.id),
+    )

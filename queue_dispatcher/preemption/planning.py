@@ -1,0 +1,108 @@
+"""Plans: whom to displace for one workload, and in which cluster it starts then. Pure.
+
+A plan is for one cluster: quota that comes back anywhere is no room where the workload could go. What has to
+leave that cluster its estimator says; who has to go besides, wherever they are, so that quota allows it,
+follows from shares. Of the clusters where that is possible, the one where the least work is lost.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import UNLIMITED
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor
+from queue_dispatcher.preemption.victims import Displacing, Victim, fewest
+
+MAX_VICTIMS: Final = 256
+"""Of one plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """``cluster`` has room for the preemptor once those are gone that are ``needed``; in empty anywhere."""
+
+    cluster: str
+    needed: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who goes, for a start in ``cluster``; empty for anywhere."""
+
+    cluster: str
+    victims: tuple[Victim, ...]
+
+
+def short_of(ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor) -> frozenset[Cell]:
+    """The cells of which it lacks some; all of its own where the nodes are what is in the way."""
+    path = ledger.tree.paths[preemptor.queue]
+    short = frozenset(
+        cell
+        for cell, amount in preemptor.charge
+        if amount > ledger.available_at(path, cell)
+        or amount > capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
+    )
+    return short or frozenset(cell for cell, _ in preemptor.charge)
+
+
+def permitted(
+    ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor, candidates: Iterable[Candidate]
+) -> list[Candidate]:
+    """Those that may go, in the order in which they would, whether or not as many have to."""
+    short = short_of(ledger, capacity, preemptor)
+    going = Displacing(ledger, capacity, preemptor, short).victims(candidates)
+    return [one.candidate for one in islice(going, MAX_VICTIMS)]
+
+
+def best_plan(
+    ledger: Ledger,
+    capacity: Mapping[Cell, int],
+    preemptor: Preemptor,
+    candidates: Sequence[Candidate],
+    offers: Iterable[Offer],
+    now_ms: int,
+) -> Plan | None:
+    """The plan that loses the least, in what it takes times how long that has run; None if there is none, or
+    nobody has to go somewhere: what is in the way there goes by itself.
+
+    ``now_ms``: epoch milliseconds.
+    """
+    short = short_of(ledger, capacity, preemptor)
+    plans: list[tuple[int, int, str, Plan]] = []
+    for offer in offers:
+        victims = _victims(Displacing(ledger, capacity, preemptor, short), candidates, offer)
+        if victims is not None and not victims:
+            return None
+        if victims is not None:
+            lost = sum(_lost(one.candidate, preemptor, now_ms) for one in victims)
+            plans.append((lost, len(victims), offer.cluster, Plan(offer.cluster, tuple(victims))))
+    return min(plans, key=lambda one: one[:3])[-1] if plans else None
+
+
+def _victims(displacing: Displacing, candidates: Sequence[Candidate], offer: Offer) -> list[Victim] | None:
+    needed = {one.id for one in offer.needed}
+    found = list(displacing.victims(offer.needed))
+    if len(found) < len(needed):
+        return None
+    if not displacing.fits():
+        rest = (one for one in candidates if one.id not in needed)
+        found += _until_it_fits(displacing, islice(displacing.victims(rest), MAX_VICTIMS))
+        if not displacing.fits():
+            return None
+    victims = fewest(displacing, found, lambda one: one.id not in needed)
+    return None if any(displacing.may_return(one.candidate) for one in victims) else victims
+
+
+def _until_it_fits(displacing: Displacing, going: Iterator[Victim]) -> Iterator[Victim]:
+    for one in going:
+        yield one
+        if displacing.fits():
+            return
+
+
+def _lost(one: Candidate, preemptor: Preemptor, now_ms: int) -> int:
+    asked = {cell for cell, _ in preemptor.charge}
+    return max(0, now_ms - one.since_ms) * sum(amount for cell, amount in one.charge if cell in asked)

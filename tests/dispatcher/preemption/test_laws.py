@@ -1,0 +1,117 @@
+"""Laws of displacing: nobody goes in vain, nor who need not, and who is displaced never displaces in turn."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
+from queue_dispatcher.preemption.candidates import Candidate
+from tests.dispatcher.ledger.builders import charge, ledger, owns, queue, root
+from tests.dispatcher.preemption.world import World, started, wants
+
+QUEUES = ("a", "b", "c", "d")
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Four queues in a tree of three levels or two, in a state that came about within quota."""
+    is_deep = draw(st.booleans())
+    nodes = [root("org", gpu=draw(st.integers(0, 4)))]
+    if is_deep:
+        nodes += [
+            queue("left", "org", weight=draw(st.sampled_from([500, 1000, 3000]))),
+            queue("right", "org"),
+        ]
+    for number, name in enumerate(QUEUES):
+        parent = ("left" if number < 2 else "right") if is_deep else "org"
+        weight = draw(st.sampled_from([0, 500, 1000, 2000]))
+        nodes.append(queue(name, parent, weight=weight, gpu=owns(draw(st.integers(0, 6)))))
+    policies = {
+        name: Preemption(
+            draw(st.sampled_from(WithinClusterQueue)), draw(st.sampled_from(ReclaimWithinCohort))
+        )
+        for name in QUEUES
+    }
+    made = World(ledger(*nodes), policies)
+    for number in range(draw(st.integers(0, 12))):
+        one = wants(
+            f"w{number}",
+            draw(st.sampled_from(QUEUES)),
+            charge(gpu=draw(st.integers(1, 4))),
+            draw(st.integers(0, 2)),
+            number,
+        )
+        if made.fits(one):
+            made.start(started(one, number))
+    return made
+
+
+@st.composite
+def comers(draw: st.DrawFn) -> Candidate:
+    gpus, priority = draw(st.integers(1, 6)), draw(st.integers(0, 2))
+    return wants("new", draw(st.sampled_from(QUEUES)), charge(gpu=gpus), priority, draw(st.integers(0, 20)))
+
+
+@settings(max_examples=400)
+@given(worlds(), comers())
+def test_whoever_is_displaced_makes_room_and_is_needed_for_it(world: World, comer: Candidate) -> None:
+    plan = world.plan(comer) if not world.fits(comer) else None
+    if plan is None:
+        return
+    gone = [one.candidate for one in plan.victims]
+    assert world.fits(comer, gone)
+    for one in gone:
+        assert not world.fits(comer, [other for other in gone if other is not one])
+
+
+@settings(max_examples=400)
+@given(worlds(), comers())
+def test_the_order_in_which_they_are_known_does_not_matter(world: World, comer: Candidate) -> None:
+    if world.fits(comer):
+        return
+    found = world.victims(comer)
+    world.running.reverse()
+    assert world.victims(comer) == found
+
+
+@settings(max_examples=600)
+@given(worlds(), comers())
+def test_who_is_displaced_does_not_displace_its_preemptor(world: World, comer: Candidate) -> None:
+    plan = world.plan(comer) if not world.fits(comer) else None
+    if plan is None:
+        return
+    gone = [one.candidate for one in plan.victims]
+    for one in gone:
+        world.stop(one)
+    world.start(started(comer, 1_000))
+    for one in gone:
+        if world.fits(one):
+            continue
+        back = world.plan(one)
+        assert back is None or comer.id not in [victim.candidate.id for victim in back.victims], (gone, back)
+
+
+@settings(max_examples=300)
+@given(worlds(), st.lists(comers(), min_size=1, max_size=4))
+def test_what_nobody_joins_comes_to_rest(world: World, comers: list[Candidate]) -> None:
+    """With whoever is displaced trying again for ever, the number of displacements is bounded."""
+    waiting = [
+        wants(f"new{n}", one.queue, one.charge, one.priority, one.enqueued_ms) for n, one in enumerate(comers)
+    ]
+    evictions = 0
+    for at_ms in range(1_000, 1_060):
+        moved = False
+        for one in sorted(waiting, key=lambda one: (-one.priority, one.enqueued_ms, one.id)):
+            plan = None if world.fits(one) else world.plan(one)
+            if not world.fits(one) and plan is None:
+                continue
+            for victim in plan.victims if plan is not None else ():
+                world.stop(victim.candidate)
+                waiting.append(victim.candidate)
+                evictions += 1
+            waiting.remove(one)
+            world.start(started(one, at_ms))
+            moved = True
+            break
+        if not moved:
+            return
+    raise AssertionError(f"{evictions} displacements, and no end")

@@ -1,0 +1,79 @@
+"""Builders of what runs in a tree of queues, and of who wants in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
+from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, may_displace, queues_of
+from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, short_of
+
+LOWER = Preemption(WithinClusterQueue.LOWER_PRIORITY)
+ANY = Preemption(reclaim_within_cohort=ReclaimWithinCohort.ANY)
+ALL = Preemption(WithinClusterQueue.LOWER_OR_NEWER_EQUAL_PRIORITY, ReclaimWithinCohort.ANY)
+
+
+@dataclass
+class World:
+    """``running``: what is charged in ``ledger``. ``policies``: by queue; those left out displace nobody.
+    ``capacity``: by cell, of what there is less than all quotas.
+    """
+
+    ledger: Ledger
+    policies: dict[str, Preemption] = field(default_factory=dict)
+    running: list[Candidate] = field(default_factory=list)
+    capacity: dict[Cell, int] = field(default_factory=dict)
+
+    def runs(self, name: str, queue: str, charge: Charge, priority: int = 0, since_ms: int = 0) -> Candidate:
+        """Came into the line when it was admitted."""
+        made = Candidate(name, queue, charge, priority, since_ms, since_ms, (name,))
+        self.start(made)
+        return made
+
+    def start(self, one: Candidate) -> None:
+        self.running.append(one)
+        self.ledger.charge(one.queue, one.charge)
+
+    def stop(self, one: Candidate) -> None:
+        self.running.remove(one)
+        self.ledger.give_back(one.queue, one.charge)
+
+    def preemptor(self, one: Candidate) -> Preemptor:
+        policy = self.policies.get(one.queue, Preemption())
+        return Preemptor(one.id, one.queue, policy, one.priority, one.enqueued_ms, one.charge)
+
+    def candidates(self, preemptor: Preemptor) -> list[Candidate]:
+        short = short_of(self.ledger, self.capacity, preemptor)
+        queues = queues_of(self.ledger, preemptor, short)
+        return [one for one in self.running if one.queue in queues and may_displace(preemptor, one, short)]
+
+    def plan(self, one: Candidate, offers: Iterable[Offer] = (Offer(""),)) -> Plan | None:
+        preemptor = self.preemptor(one)
+        candidates = self.candidates(preemptor)
+        return best_plan(self.ledger, self.capacity, preemptor, candidates, offers, 1_000_000)
+
+    def victims(self, one: Candidate) -> list[str] | None:
+        plan = self.plan(one)
+        return None if plan is None else sorted(victim.candidate.id for victim in plan.victims)
+
+    def fits(self, one: Candidate, without: Iterable[Candidate] = ()) -> bool:
+        ledger = self.ledger.fork()
+        for gone in without:
+            ledger.give_back(gone.queue, gone.charge)
+        path = ledger.tree.paths[one.queue]
+        return all(
+            amount <= ledger.available_at(path, cell)
+            and amount <= self.capacity.get(cell, 1 << 60) - ledger.totals.get(cell, 0)
+            for cell, amount in one.charge
+        )
+
+
+def wants(
+    name: str, queue: str, charge: Charge, priority: int = 0, enqueued_ms: int = 1_000_000
+) -> Candidate:
+    return Candidate(name, queue, charge, priority, enqueued_ms, enqueued_ms, (name,))
+
+
+def started(one: Candidate, since_ms: int) -> Candidate:
+    return replace(one, since_ms=since_ms)
