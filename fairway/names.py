@@ -45,6 +45,9 @@ HELD_AT: Final = "fairway.dev/held-at"
 RFC 3339; empty where the gate has no clock. It goes when the hold does."""
 ADMISSION: Final = "fairway.dev/admission"
 """Annotation: the admission record, JSON; see `queue_dispatcher.bindings.record`."""
+CHECK_PREFIX: Final = "check.fairway.dev/"
+"""Begins annotations of a binding by which others say whether it may be admitted; the name of a check of its
+ClusterQueue follows. See `queue_dispatcher.bindings.checks`."""
 REQUEUE: Final = "fairway.dev/requeue"
 """Annotation: when a released workload that did not start was taken back, and when it is due again; JSON."""
 

@@ -46,6 +46,51 @@ class Start(View, frozen=True):
     guided: list[str] = []
 
 
+class EtaView(View, frozen=True):
+    """When what waits in a line is expected to start, if nobody else comes that goes first and its nodes are
+    free when amounts are. ``at``: about when; ``by``: about when if all that is in its way runs for as long
+    as it may; RFC 3339, empty where nobody knows.
+
+    ``confidence``: ``bound`` where all ends that matter are enforced, ``history`` where it goes by how long
+    earlier runs took, ``unknown``. ``text``: the same for people.
+    """
+
+    at: str = ""
+    by: str = ""
+    confidence: str = "unknown"
+    text: str = ""
+
+
+class ReservedAmount(View, frozen=True):
+    """So much of a resource of a flavor is reserved; ``lacking``: how much of it is not free at present."""
+
+    flavor: str
+    resource: str
+    amount: int
+    lacking: int = 0
+
+
+class Reservation(View, frozen=True):
+    """The room that is reserved for a workload which waits. Told by the leader alone, which makes them.
+
+    ``stage``: Reserved while others may start in it that are over at ``starts_at``; Draining from
+    ``drains_at`` on, when nobody may. ``starts_at``: when it can start at the latest; empty where nobody
+    knows, so that nobody may pass it either, and ``unknown`` says why. ``cluster``: where it is to start;
+    empty where no estimator says, and ``amounts`` count wherever they are. ``held_until``: when it is given
+    up if it has not started. ``text``: all of that in a sentence. Of a group all members are told the same.
+    """
+
+    stage: str
+    text: str
+    since: str
+    drains_at: str
+    held_until: str
+    starts_at: str = ""
+    unknown: str = ""
+    cluster: str = ""
+    amounts: list[ReservedAmount] = []
+
+
 class WorkloadView(View, frozen=True):
     """One workload. ``state``: Held, Pending, Admitted, Starting, Placed, Unobserved, Growing, Finished,
     Adopted; Foreign where Fairway leaves it alone, NotGated where nothing could hold it,
@@ -54,6 +99,8 @@ class WorkloadView(View, frozen=True):
     Positions count from 1, 0 for what does not wait. ``others_before``: how many of those before it in the
     ClusterQueue are of namespaces that the reader may not see; a group counts as one, as in positions. Times
     are RFC 3339, empty where there is none. ``start``: of what was released, and is not held again.
+    ``eta``: of what stands in a line, as far as it was worked out. ``reservation``: of what waits and holds
+    one.
     """
 
     namespace: str
@@ -76,6 +123,8 @@ class WorkloadView(View, frozen=True):
     note: str = ""
     others_before: int = 0
     start: Start | None = None
+    eta: EtaView | None = None
+    reservation: Reservation | None = None
 
 
 class Usage(View, frozen=True):
@@ -83,7 +132,8 @@ class Usage(View, frozen=True):
 
     ``available``: what one more workload may be charged here now, borrowing included, and no more than is
     physically left, where that is known. ``not_running``: how much of ``used`` does not run yet, as far as
-    member clusters have reported.
+    member clusters have reported. ``reserved``: how much reservations keep for workloads that wait in this
+    queue or below it, whether or not it is free yet; no part of ``used``.
     """
 
     flavor: str
@@ -95,6 +145,7 @@ class Usage(View, frozen=True):
     lending_limit: int = -1
     available: int = 0
     not_running: int = 0
+    reserved: int = 0
 
 
 class QueueView(View, frozen=True):
@@ -105,7 +156,7 @@ class QueueView(View, frozen=True):
     with the workloads. ``behind_s``: how long ago half of what members have reported nothing of was
     released, in seconds; 0 where there is none. ``starting``: how many were released and have never run as a
     whole; ``starts``: the first of those that the reader may see, by their release. Both are told with the
-    workloads only.
+    workloads only. ``reservations``: how many of its workloads hold one.
     """
 
     name: str
@@ -122,6 +173,7 @@ class QueueView(View, frozen=True):
     workloads: list[WorkloadView] = []
     other_pending: int = 0
     behind_s: int = 0
+    reservations: int = 0
     starting: int = 0
     starts: list[WorkloadView] = []
 

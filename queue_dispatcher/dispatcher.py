@@ -19,7 +19,13 @@ from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
 from queue_dispatcher.bindings.requeue import Cause
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.entry import Entry, FinishedNotice, ReachedNotice, RestartedNotice
+from queue_dispatcher.cache.entry import (
+    Entry,
+    FinishedNotice,
+    MaxWaitMissedNotice,
+    ReachedNotice,
+    RestartedNotice,
+)
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
 from queue_dispatcher.cycle.reasons import max_runtime_exceeded
@@ -37,9 +43,12 @@ from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
     EvictedNotice,
+    FulfilledNotice,
+    GivenUpNotice,
     LostNotice,
     Notice,
     RefusedNotice,
+    ReservedNotice,
     StaleNotice,
     TakenBackNotice,
 )
@@ -254,8 +263,8 @@ class NoticeTeller:
         """Tell one."""
         metrics = self._metrics
         match notice:
-            case AdmittedNotice(entry, record, waited_ms, choice):
-                metrics.admitted(record.queue, record.service_class, waited_ms / 1000)
+            case AdmittedNotice(entry, record, waited_ms, choice, passes):
+                metrics.admitted(record.queue, record.service_class, waited_ms / 1000, passes=passes)
                 if choice is not None and choice.guidance:
                     metrics.guided(record.queue)
                 flavors = ", ".join(sorted({name for _, names in record.flavors for name in names}))
@@ -267,6 +276,8 @@ class NoticeTeller:
                 metrics.reached(queue, reached, took_ms / 1000)
             case FinishedNotice(_, queue):
                 metrics.finished(queue)
+            case MaxWaitMissedNotice(_, queue, service_class):
+                metrics.max_wait_missed(queue, service_class)
             case RestartedNotice(entry, queue):
                 told = (
                     "it had ended, and Karmada has started it anew elsewhere: charged to ClusterQueue "
@@ -288,11 +299,22 @@ class NoticeTeller:
                 self._teller.tell(entry, "ClusterLost", told, is_warning=True)
             case EvictedNotice(entry, queue, requeue):
                 metrics.taken_back(queue, requeue.cause)
-                told = f"taken back: {requeue.reason}; waits, in its place, until that queue goes on"
-                if requeue.cause is Cause.MAX_RUNTIME:
-                    ends = max_runtime_exceeded(requeue.reason).unblock
-                    told = f"taken back: {requeue.reason}; stays held: {ends}"
+                waits = "waits, in its place"
+                match requeue.cause:
+                    case Cause.MAX_RUNTIME:
+                        waits = f"stays held: {max_runtime_exceeded(requeue.reason).unblock}"
+                    case Cause.DRAINED:
+                        waits += ", until that queue goes on"
+                told = f"taken back: {requeue.reason}; {waits}"
                 self._teller.tell(entry, requeue.cause, told, is_warning=True)
+            case ReservedNotice(entry, queue, told):
+                metrics.reserved(queue, "made")
+                self._teller.tell(entry, "Reserved", told)
+            case GivenUpNotice(entry, queue, told):
+                metrics.reserved(queue, "given_up")
+                self._teller.tell(entry, "ReservationGivenUp", told, is_warning=True)
+            case FulfilledNotice(queue):
+                metrics.reserved(queue, "fulfilled")
             case RefusedNotice(entry, purpose, message):
                 self._teller.tell(entry, "WriteRefused", f"{purpose}: {message}", is_warning=True)
             case StaleNotice(entry):

@@ -1,21 +1,20 @@
-"""Every metric of the dispatcher, in one place. Names start with ``fairway_``.
+"""Every counter of the dispatcher, in one place. Names start with ``fairway_``.
 
 Calls only bump counters. What can be asked for (how many wait and why, what is used of which quota) is read
-when somebody scrapes, so that it can never drift from the truth; `Readings` says what that is.
+when somebody scrapes, so that it can never drift from the truth: `queue_dispatcher.gauges`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairway.kube.observation import ReflectorMetrics
 from fairway.service.lifecycle import StallReading
 from fairway.service.metrics import Declared, WatchCounters, stall_metrics
 from queue_dispatcher.cache.entry import Reached
+from queue_dispatcher.gauges import Readings, gauges
 
 _P: Final = "fairway_"
 _OWN: Final = "fairway_dispatcher_"
@@ -23,44 +22,8 @@ _OWN: Final = "fairway_dispatcher_"
 CYCLE_BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 WAIT_BUCKETS_S: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86_400, 7 * 86_400)
 PLACED_BUCKETS_S: Final = (0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
+_RESERVATION_OUTCOMES: Final = ("made", "fulfilled", "given_up")
 PROBE_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-
-
-@dataclass(frozen=True, slots=True)
-class UsageReading:
-    """One resource of one flavor in one queue; amounts in milli-cores of cpu, whole units of all else."""
-
-    queue: str
-    flavor: str
-    resource: str
-    used: int
-    nominal: int
-    borrowed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """The state of the queues at one moment.
-
-    ``pending``: by ClusterQueue, empty for workloads without one. ``unadmitted``: by ClusterQueue and reason.
-    ``states``: bindings by state. ``fits_but_waits_s``: for how long the workload that has waited longest
-    with quota and room for it has not been released. ``observes``: all of it is only what would be.
-    """
-
-    is_leading: bool = False
-    observes: bool = False
-    is_synced: bool = False
-    pending: Mapping[str, int] = field(default_factory=dict)
-    unadmitted: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    states: Mapping[str, int] = field(default_factory=dict)
-    usage: Sequence[UsageReading] = ()
-    shares: Mapping[str, float] = field(default_factory=dict)
-    in_flight: int = 0
-    parked: int = 0
-    window: int = 0
-    writes_waiting: int = 0
-    fits_but_waits_s: float = 0.0
-    objects: Mapping[str, int] = field(default_factory=dict)
 
 
 class DispatcherMetrics:
@@ -76,6 +39,17 @@ class DispatcherMetrics:
         declared = Declared(registry)
         counter, histogram = declared.counter, declared.histogram
         self._admitted = counter(f"{_P}admitted_total", "Bindings released, growth included", "cluster_queue")
+        self._backfilled = counter(
+            f"{_P}backfilled_total",
+            "Bindings released past a reservation that they do not delay",
+            "cluster_queue",
+        )
+        self._reserved = counter(
+            f"{_P}reservations_total",
+            "Reservations, by what became of them: made, fulfilled, given_up",
+            "cluster_queue",
+            "outcome",
+        )
         self._guided = counter(
             f"{_P}guided_releases_total",
             "Releases whose pods were told which nodes to prefer",
@@ -89,6 +63,12 @@ class DispatcherMetrics:
             f"{_P}admission_wait_seconds",
             "From the place in the line to the release",
             WAIT_BUCKETS_S,
+            "cluster_queue",
+            "class",
+        )
+        self._max_wait_missed = counter(
+            f"{_P}max_wait_missed_total",
+            "Workloads that have waited for longer than the maxWait of their class",
             "cluster_queue",
             "class",
         )
@@ -134,10 +114,23 @@ class DispatcherMetrics:
         )
         self._watches = WatchCounters(declared, _OWN).of()
 
-    def admitted(self, queue: str, service_class: str, waited_s: float) -> None:
-        """A binding was released after so long in the line."""
+    def admitted(self, queue: str, service_class: str, waited_s: float, *, passes: bool = False) -> None:
+        """A binding was released after so long in the line; ``passes``: past a reservation."""
         self._admitted(queue).inc()
+        if passes:
+            self._backfilled(queue).inc()
         self._waited(queue, service_class).observe(waited_s)
+
+    def max_wait_missed(self, queue: str, service_class: str) -> None:
+        """A workload has waited for longer than its class says it should."""
+        self._max_wait_missed(queue, service_class).inc()
+
+    def reserved(self, queue: str, outcome: str) -> None:
+        """What became of a reservation: made, fulfilled, given_up."""
+        for known in _RESERVATION_OUTCOMES:
+            # Whoever looks for an increase has to have seen the zero before.
+            self._reserved(queue, known)
+        self._reserved(queue, outcome).inc()
 
     def guided(self, queue: str) -> None:
         """The pods of a binding that was released were told which nodes to prefer."""
@@ -215,67 +208,6 @@ class _Collector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         if self.readings is not None:
-            yield from _gauges(self.readings)
-            yield from _queue_metrics(self.readings)
+            yield from gauges(self.readings)
         if self.stalls is not None:
             yield from stall_metrics(_OWN, self.stalls())
-
-
-def _gauges(now: Readings) -> Iterator[Metric]:
-    rows = (
-        ("leading", "1 when this process leads and writes, else 0", float(now.is_leading)),
-        ("observing", "1 when nothing is held and all is what would be, else 0", float(now.observes)),
-        ("synced", "1 when everything watched has been read completely, else 0", float(now.is_synced)),
-        ("release_window_inflight", "Bindings released and not yet placed", now.in_flight),
-        ("release_window_parked", "Of those, bindings that Karmada put aside as unschedulable", now.parked),
-        ("release_window_size", "How many may be released and not yet placed", now.window),
-        ("writes_waiting", "Patches decided and not yet made", now.writes_waiting),
-        (
-            "fits_but_waits_seconds",
-            "For how long a workload has not been released although it fits; 0 if there is none",
-            now.fits_but_waits_s,
-        ),
-    )
-    for name, text, value in rows:
-        yield GaugeMetricFamily(f"{_P}{name}", text, value=value)
-
-
-def _queue_metrics(now: Readings) -> Iterator[Metric]:
-    """One after the other, so that others may run in between."""
-
-    def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-        return GaugeMetricFamily(f"{_P}{name}", text, labels=labels)
-
-    pending = gauge("pending", "Workloads that wait; without a queue where none can be told", "cluster_queue")
-    for queue, count in now.pending.items():
-        pending.add_metric([queue], count)
-    yield pending
-    unadmitted = gauge("unadmitted", "Workloads that wait, by reason", "cluster_queue", "reason")
-    for (queue, reason), count in now.unadmitted.items():
-        unadmitted.add_metric([queue, reason], count)
-    yield unadmitted
-    states = gauge("bindings", "Bindings in scope, by state", "state")
-    for state, count in now.states.items():
-        states.add_metric([state], count)
-    yield states
-    where = ("cluster_queue", "flavor", "resource")
-    used = gauge("queue_usage", "What is charged; milli-cores of cpu, whole units of all else", *where)
-    for usage in now.usage:
-        used.add_metric([usage.queue, usage.flavor, usage.resource], usage.used)
-    yield used
-    nominal = gauge("queue_nominal", "What the queue owns", *where)
-    for usage in now.usage:
-        nominal.add_metric([usage.queue, usage.flavor, usage.resource], usage.nominal)
-    yield nominal
-    borrowed = gauge("queue_borrowed", "What is charged beyond what the queue and those below own", *where)
-    for usage in now.usage:
-        borrowed.add_metric([usage.queue, usage.flavor, usage.resource], usage.borrowed)
-    yield borrowed
-    shares = gauge("weighted_share", "Dominant share beyond the quota, by weight; 0 within", "cluster_queue")
-    for queue, share in now.shares.items():
-        shares.add_metric([queue], share)
-    yield shares
-    objects = gauge("objects", "Objects held, by resource", "resource")
-    for resource, count in now.objects.items():
-        objects.add_metric([resource], count)
-    yield objects

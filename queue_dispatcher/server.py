@@ -35,6 +35,7 @@ from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
 from queue_dispatcher.settings import ApiSettings, Settings, VisibilitySettings
 from queue_dispatcher.sources import Sources
+from queue_dispatcher.visibility.etas import Etas
 from queue_dispatcher.visibility.events import BindingEvents
 from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.reviews import Reviews
@@ -106,6 +107,7 @@ async def serve(
             work.begin("sources", sources.run())
             work.begin("cycles", dispatcher.controller.run())
             work.begin("election", parts.campaign())
+            work.begin("etas", Etas(dispatcher.controller).run())
             work.begin("freeze", _freeze_when_synced(sources))
             if events is not None:
                 work.begin("events", writer.run())

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -16,6 +16,7 @@ from rich.text import Text
 from admin.printable import counted, short_key, since
 from admin.tables import Column, Kind, numbers
 from admin.terminal.console import Grid, grid, number, shown, title
+from admin.terminal.reservations import reservation_facts
 from admin.terminal.starts import start_facts, starting
 from fairway.resources import format_amount, is_extended
 from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadView
@@ -137,6 +138,7 @@ _BAR_COLUMN = Column("", drop=99)
 
 
 def _tree(queues: Sequence[QueueView], look: Look) -> Grid:
+    is_reserved = any(usage.reserved for queue in queues for usage in queue.usage)
     table = grid(
         Column("Queue", limit=70),
         Column("Flavor", drop=10),
@@ -145,6 +147,7 @@ def _tree(queues: Sequence[QueueView], look: Look) -> Grid:
         numbers("Used"),
         numbers("Nominal"),
         numbers("Can take", 50),
+        *((numbers("Reserved", 45),) if is_reserved else ()),
         numbers("Admitted", 40),
         numbers("Pending"),
         Column("Waits for", Kind.TEXT, 90),
@@ -158,7 +161,9 @@ def _tree(queues: Sequence[QueueView], look: Look) -> Grid:
         counts = [number(queue.admitted), number(queue.pending, "bold yellow"), shown(waits, 120, "dim")]
         for first, usage in enumerate(queue.usage or [None]):
             amounts = _usage_cells(usage, names) if usage is not None else [Text()] * 6
-            table.add_row(name if not first else Text(), *amounts, *(counts if not first else []))
+            reserved = _amount(usage.resource, usage.reserved) if usage is not None else Text()
+            own = (name if not first else Text(), *amounts, *([reserved] if is_reserved else []))
+            table.add_row(*own, *(counts if not first else []))
     return table
 
 
@@ -189,6 +194,7 @@ def _late(queue: QueueView, who: str = "") -> Iterable[Text]:
 
 
 def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:
+    is_reserved = any(usage.reserved for usage in usages)
     table = grid(
         Column("Flavor"),
         Column("Resource", drop=10),
@@ -196,6 +202,7 @@ def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:
         numbers("Used"),
         numbers("Nominal"),
         numbers("Can take", 20),
+        *((numbers("Reserved", 25),) if is_reserved else ()),
         numbers("Borrowed", 30),
         numbers("May borrow", 50),
         numbers("Lends", 60),
@@ -204,6 +211,7 @@ def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:
     for usage in usages:
         table.add_row(
             *_usage_cells(usage, names),
+            *((_amount(usage.resource, usage.reserved),) if is_reserved else ()),
             _amount(usage.resource, usage.borrowed),
             _limit(usage.resource, usage.borrowing_limit),
             _limit(usage.resource, usage.lending_limit),
@@ -240,12 +248,15 @@ def _line(
 def _workloads(
     workloads: Sequence[WorkloadView], look: Look, pending: int, others: int = 0
 ) -> list[RenderableType]:
-    """What the first waits for, the table, and how many it leaves out."""
+    """What the first waits for, what is reserved for whom, the table, and how many it leaves out."""
     told = workloads[: look.most]
     parts: list[RenderableType] = []
     if told and told[0].waiting is not None and not look.wide:
         head = told[0].waiting
         parts.append(shown(f"{told[0].name}: {head.kind}: {head.text}", 400, "dim"))
+    if not look.wide:
+        held = ((each.name, each.reservation.text) for each in told if each.reservation is not None)
+        parts += [shown(f"{name}: {text}", 500, "dim") for name, text in islice(held, _FEW)]
     if told:
         parts.append(_table(told, look))
     hidden = pending - others - len(told)
@@ -273,8 +284,6 @@ def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
         Column("Waits for"),
     )
     for each, alike in _runs(workloads, of_one=wide):
-        waits = each.waiting
-        reason = waits.kind if waits else each.state
         first = each.position_in_cluster_queue
         table.add_row(
             number(first) if alike == 1 or not first else Text(f"{first}-{first + alike - 1}"),
@@ -285,9 +294,19 @@ def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
             *((number(each.priority), shown(each.enqueued_at or "-")) if wide else ()),
             shown(_request(each.request) if wide else _devices(each.request), 200),
             since(each.enqueued_at, look.now),
-            shown(f"{reason}: {waits.text}" if waits and wide else reason, 400),
+            shown(_waits(each, wide=wide), 900),
         )
     return table
+
+
+def _waits(each: WorkloadView, *, wide: bool) -> str:
+    """For what it waits in a word, and whether it holds a reservation; ``wide``: both in sentences."""
+    waits, held = each.waiting, each.reservation
+    reason = waits.kind if waits else each.state
+    if not wide:
+        return reason if held is None else f"{held.stage}, {reason}"
+    told = f"{reason}: {waits.text}" if waits else reason
+    return told if held is None else f"{told}; {held.stage}: {held.text}"
 
 
 def _runs(workloads: Sequence[WorkloadView], *, of_one: bool) -> Iterable[tuple[WorkloadView, int]]:
@@ -304,7 +323,8 @@ def _differing(each: WorkloadView) -> tuple[object, ...]:
     waits = each.waiting
     why = (waits.kind, waits.text) if waits else (each.state, "")
     request = tuple(sorted(each.request.items()))
-    return each.namespace, each.kind, each.service_class, each.priority, request, why, each.note
+    held = each.reservation.text if each.reservation is not None else ""
+    return each.namespace, each.kind, each.service_class, each.priority, request, why, held, each.note
 
 
 def _kept_back(queues: QueueList) -> list[RenderableType]:
@@ -341,6 +361,8 @@ def _facts(workload: WorkloadView, look: Look) -> Iterable[tuple[str, str]]:
     )
     if workload.request:
         yield "request", _request(workload.request)
+    if workload.eta is not None:
+        yield "eta", workload.eta.text
     for name, value in (("since", workload.enqueued_at), ("admitted", workload.admitted_at)):
         if value:
             yield name, f"{value} ({since(value, look.now)} ago)"
@@ -353,6 +375,7 @@ def _facts(workload: WorkloadView, look: Look) -> Iterable[tuple[str, str]]:
         yield "waits", f"{workload.waiting.kind}: {workload.waiting.text}"
         if workload.waiting.unblock:
             yield "until", workload.waiting.unblock
+    yield from reservation_facts(workload.reservation)
     if workload.note:
         yield "note", workload.note
 

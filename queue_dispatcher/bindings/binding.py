@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from fairway.scope import Subject
 from queue_dispatcher.bindings.annotation import Malformed
+from queue_dispatcher.bindings.checks import NO_ANSWERS, Answer
 from queue_dispatcher.bindings.progress import ALL_RUNS, Progress
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
@@ -80,9 +81,10 @@ class Binding:
     it, 0 where that is not said, None where it did not. ``placement``: None for what is not scheduled but
     only follows another binding. ``is_held``: ``spec.suspension.scheduling`` is true. ``is_preserved``: what
     is placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload
-    has come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in
-    the spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
-    ``foreign_scheduler``: who is to place it, where that is none of Karmada's.
+    has come to its end; ``is_endless``: its kind never does by itself. ``admission``, ``requeue``: our
+    annotations, None where absent. ``checks``: what others say of whether it may be admitted.
+    ``problems``: what in the spec cannot be understood, by field; such a workload is not admitted.
+    ``notes``: what else is wrong. ``foreign_scheduler``: who is to place it, where that is none of Karmada's.
     ``progress``: what members report of what is placed; ``let_go_by``: whoever else cleared the hold of what
     was never admitted.
     """
@@ -100,6 +102,7 @@ class Binding:
     placement: Placement | None = None
     placed: tuple[Placed, ...] = ()
     finished: frozenset[str] = frozenset()
+    is_endless: bool = False
     is_held: bool = False
     is_preserved: bool = False
     is_deleting: bool = False
@@ -114,6 +117,7 @@ class Binding:
     scheduled: ScheduledCondition | None = None
     admission: AdmissionRecord | Malformed | None = None
     requeue: RequeueRecord | Malformed | None = None
+    checks: tuple[Answer, ...] = NO_ANSWERS
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     foreign_scheduler: str = ""

@@ -3,15 +3,16 @@
 Only our own fields: the leaf ``spec.suspension.scheduling`` (what a policy suspends stands beside it and
 stays byte for byte), our annotations, and ``spec.clusters``: emptied to take a workload back, without those
 that are lost where the rest runs on, and filled where a release says where to, with which goes what Karmada
-noted when it placed it before. What the gate noted goes with the hold. Each patch carries the uid and the
-resourceVersion that it was decided on: an API server answers 409 or, for another uid, 422 where the binding
-is no longer that one, and nothing is written. All say by `Binding` what they are about.
+noted when it placed it before. What the gate noted goes with the hold, and the word of a check that said
+Retry, so that it is asked again. Each patch carries the uid and the resourceVersion that it was decided on:
+an API server answers 409 or, for another uid, 422 where the binding is no longer that one, and nothing is
+written. All say by `Binding` what they are about.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from fairway.names import ADMISSION, HELD_AT, REQUEUE
+from fairway.names import ADMISSION, CHECK_PREFIX, HELD_AT, REQUEUE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
@@ -52,6 +53,12 @@ def clear_hold(binding: Binding, record: AdmissionRecord | None) -> Patch:
 def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
     """It did not start: held again, its admission gone, and when it is due again."""
     return _patch(binding, annotations={ADMISSION: None, REQUEUE: write_requeue(requeue)}, held=True)
+
+
+def ask_again(binding: Binding, requeue: RequeueRecord, checks: Iterable[str]) -> Patch:
+    """These checks have said Retry: what they said goes, and when it is due again."""
+    said = {f"{CHECK_PREFIX}{check}": None for check in checks}
+    return _patch(binding, annotations={REQUEUE: write_requeue(requeue), **said})
 
 
 def stop(binding: Binding, requeue: RequeueRecord) -> Patch:

@@ -13,6 +13,7 @@ from fairway.names import ADMISSION, HELD_AT, QUEUE, REQUEUE, SERVICE_CLASS, SKI
 from fairway.scope import asked_for
 from queue_dispatcher.bindings.annotation import Malformed, location
 from queue_dispatcher.bindings.binding import Binding, PolicyReference, ScheduledCondition, WorkloadReference
+from queue_dispatcher.bindings.checks import read_answers
 from queue_dispatcher.bindings.demand_spec import read_demand, read_placed
 from queue_dispatcher.bindings.interning import Interner
 from queue_dispatcher.bindings.objects import BindingSpec, BindingStatus, ResourceBinding
@@ -116,6 +117,7 @@ class BindingReader:
             placement=None if placement is None else one(placement),
             placed=placed,
             finished=one(self._finished(spec, status)),
+            is_endless=(group, workload.kind) not in self._rules,
             is_held=is_held,
             is_preserved=bool(spec.preserve_resources_on_deletion),
             is_deleting=metadata.deletion_timestamp is not None,
@@ -130,6 +132,7 @@ class BindingReader:
             scheduled=self._scheduled(status),
             admission=admission,
             requeue=requeue,
+            checks=one(read_answers(ours)),
             problems=tuple(problems),
             notes=tuple(notes),
             foreign_scheduler="" if spec.scheduler_name in self._schedulers else one(spec.scheduler_name),

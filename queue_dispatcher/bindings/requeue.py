@@ -39,6 +39,8 @@ class Cause(StrEnum):
     """It has run for as long as it may: it stays held until somebody removes the annotation."""
     DRAINED = "QueueDrained"
     """Its queue was drained: it waits for that to go on."""
+    PREEMPTED = "Preempted"
+    """Another workload needs its room: it waits, in its place."""
 
 
 _CAUSES = {cause.value: cause for cause in Cause}
@@ -50,7 +52,8 @@ class RequeueRecord:
     ``not_before_ms``: when it is due again.
 
     ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it was
-    taken back, for people; ``cause``: for the dispatcher.
+    taken back, for people; ``cause``: for the dispatcher. ``by``: the id of the item that it was displaced
+    for; empty for nobody.
     """
 
     count: int
@@ -58,6 +61,7 @@ class RequeueRecord:
     enqueued_ms: int
     reason: str = ""
     cause: Cause = Cause.FAILED
+    by: str = ""
 
     @property
     def is_lost(self) -> bool:
@@ -71,6 +75,7 @@ class _Requeue(KubeStruct, frozen=True):
     enqueued_at: str
     reason: str = ""
     cause: str = ""
+    by: str = ""
 
 
 _RECORDS = msgspec.json.Decoder(_Requeue)
@@ -87,6 +92,7 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
             reason=raw.reason[:MAX_REASON],
             # What a later version knows of is tried again.
             cause=_CAUSES.get(raw.cause, Cause.FAILED),
+            by=raw.by[:MAX_REASON],
         )
     except AnnotationError as error:
         return Malformed(f"{location(REQUEUE)}: {error}; tried again at once, with the age of the binding")
@@ -102,4 +108,6 @@ def write_requeue(record: RequeueRecord) -> str:
     }
     if record.cause is not Cause.FAILED:
         value["cause"] = record.cause.value
+    if record.by:
+        value["by"] = record.by
     return encode(value)

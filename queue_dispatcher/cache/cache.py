@@ -18,7 +18,7 @@ from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
 from queue_dispatcher.bindings.objects import ResourceBinding
-from queue_dispatcher.bindings.phase import Moment, Seen, phase
+from queue_dispatcher.bindings.phase import Moment, Seen, began_day_ms, phase
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
@@ -35,6 +35,8 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.binding_table import BindingTable
 from queue_dispatcher.cache.charges import Charges
 from queue_dispatcher.cache.charging import Charging
+from queue_dispatcher.cache.checks import Checks
+from queue_dispatcher.cache.claims import Claims
 from queue_dispatcher.cache.ends import Ends
 from queue_dispatcher.cache.entry import (
     Admission,
@@ -50,8 +52,9 @@ from queue_dispatcher.cache.entry import (
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
-from queue_dispatcher.cache.items import Items
+from queue_dispatcher.cache.items import Items, promised_to
 from queue_dispatcher.cache.lost import charged_on, charged_there
+from queue_dispatcher.cache.max_waits import MaxWaits
 from queue_dispatcher.cache.overrides import Overrides
 from queue_dispatcher.cache.pending_queues import PendingQueues
 from queue_dispatcher.cache.queues import QueueCache
@@ -63,6 +66,7 @@ from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.cycle.items import Shape
 from queue_dispatcher.cycle.keeping import Keeping
+from queue_dispatcher.cycle.run_history import RunHistory
 from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 from queue_dispatcher.ledger.resolve import Capacities, Resolved, resolve, resolving
 from queue_dispatcher.workloads.fleet import Cluster
@@ -132,6 +136,10 @@ class Cache:
         """By uid."""
         self.running = RunningSet()
         self.ends = Ends()
+        self.claims = Claims()
+        self.checks = Checks()
+        self.max_waits = MaxWaits()
+        self.history = RunHistory()
         self.duties: set[str] = set()
         """Those whose state calls for a write, whatever is decided."""
         self.guarded: set[str] = set()
@@ -211,6 +219,9 @@ class Cache:
             collection.discard(uid)
         self.running.drop(uid)
         self.ends.drop(uid)
+        self.claims.drop(uid)
+        self.checks.drop(uid)
+        self.max_waits.drop(uid)
         entry.record = None
         if self._forget is not None:
             self._forget(uid)
@@ -289,6 +300,9 @@ class Cache:
         """It is that late: what time alone changes is derived anew."""
         self._moment = moment._replace(overtaken_ms=self._overtaken_ms)
         self.fleet.advance(moment, self.running.clusters)
+        for uid in self.checks.take_due(moment.elapsed_ms):
+            self.mark(self.entries[uid])
+        self.notices += self.max_waits.missed(moment.elapsed_ms)
         for uid in list(self.running.in_flight):
             entry = self.entries[uid]
             known = phase_of(entry)
@@ -468,6 +482,15 @@ class Cache:
     def _stand(self, entry: Entry) -> None:
         """Put the entry where it waits, if it does."""
         item, entry.waits = self._items.item(entry)
+        state = entry.state
+        if item is not None and isinstance(state, Pending):
+            asked = self.queues.queues.cluster_queues[item.queue].checks
+            entry.waits = self.checks.put(entry, asked, item.due_ms, self._moment)
+            if entry.waits is not None:
+                item = None
+        else:
+            self.checks.drop(entry.uid)
+        self.max_waits.put(entry, self._moment)
         self.pending.put(entry, item, _group(entry))
 
     def _classify(self, entry: Entry, before: State) -> None:
@@ -476,12 +499,18 @@ class Cache:
         is_assumed = entry.record is not None
         self.running.put(entry, self.charges.get(uid), self._moment)
         self.ends.put(entry, self._moment, is_drained=bool(self.drained_by(entry)))
+        self.claims.put(entry)
         is_duty = isinstance(state, HeldWithin | Shrinking | Reassert) or (
             isinstance(state, Adopted) and state.restore
         )
         _keep(self.duties, uid, is_duty and not is_assumed)
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
-            self.notices.append(FinishedNotice(uid, charged_name(entry) or queue_name(entry)))
+            queue = charged_name(entry) or queue_name(entry)
+            began_ms = began_day_ms(entry.binding, entry.seen, self._moment)
+            self.notices.append(FinishedNotice(uid, queue))
+            if began_ms is not None:
+                ran_ms = max(0, self._moment.day_ms - began_ms)
+                self.history.ended((queue, promised_to(entry).name), ran_ms)
         if isinstance(before, Finished) and isinstance(state, Admitted):
             self.notices.append(RestartedNotice(entry, state.record.queue))
         self._count(entry)

@@ -2,6 +2,7 @@
 its queue is drained, in the order in which that is to be.
 """
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from queue_dispatcher.bindings.phase import Moment, began_day_ms
@@ -34,6 +35,17 @@ def end_of(entry: Entry, now: Moment, *, is_ours: bool = False) -> End | None:
     return None if began_ms is None else End(began_ms + limit.limit_ms, limit)
 
 
+def expected_end_ms(entry: Entry, since_ms: int, now: Moment) -> int | None:
+    """When the workload, admitted then, will have ended at the latest, epoch milliseconds: of one that has
+    not begun as if it had when it was admitted. None where nothing bounds it.
+    """
+    end = end_of(entry, now)
+    if end is not None:
+        return end.at_ms
+    limits = runtime_limits(promised_to(entry), entry.facts.limits)
+    return since_ms + limits[0].limit_ms if limits else None
+
+
 def may_be_stopped(entry: Entry) -> bool:
     """Whether it was admitted, runs or may run, is not left alone, and would leave nothing behind."""
     return is_stoppable(entry) and not entry.binding.is_preserved
@@ -47,16 +59,37 @@ def is_stoppable(entry: Entry) -> bool:
     return not (binding.is_skipped or entry.facts.is_skipped or binding.is_deleting)
 
 
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """What is to be displaced for the item ``by``, and ``why``, as is told."""
+
+    by: str
+    why: str
+
+
 class Ends:
-    """Those that may be stopped: by when they have run for as long as they may, monotonic milliseconds; and
-    of queues that are drained, the latest to start first. ``unnoted``: those whose beginning would be lost
-    with this process.
+    """Those that may be stopped: by when they have run for as long as they may, monotonic milliseconds; of
+    queues that are drained, the latest to start first; and those that are displaced. ``unnoted``: those whose
+    beginning would be lost with this process.
     """
 
     def __init__(self) -> None:
         self.by_time = Order()
         self.drained = Order()
+        self.displaced = Order()
+        self.displaced_by: dict[str, Displaced] = {}
+        """By uid, of ``displaced``."""
         self.unnoted: set[str] = set()
+
+    def displace(self, uid: str, found: Displaced) -> None:
+        """It is to go, unless it cannot, until `keep`."""
+        self.displaced_by[uid] = found
+        self.displaced.put(uid, len(self.displaced))
+
+    def keep(self, uid: str) -> None:
+        """It is not to be displaced any more."""
+        if self.displaced_by.pop(uid, None) is not None:
+            self.displaced.put(uid, None)
 
     def put(self, entry: Entry, now: Moment, *, is_drained: bool) -> None:
         """The entry is as it is; ``is_drained``: its queue is."""
@@ -70,6 +103,7 @@ class Ends:
                 is_unnoted = is_beginning_unnoted(entry, now)
         else:
             is_drained = False
+            self.keep(uid)
         self.by_time.put(uid, due_ms)
         self.drained.put(uid, -record.admitted_ms if record is not None and is_drained else None)
         if is_unnoted:
@@ -82,6 +116,7 @@ class Ends:
         self.by_time.put(uid, None)
         self.drained.put(uid, None)
         self.unnoted.discard(uid)
+        self.keep(uid)
 
 
 def is_beginning_unnoted(entry: Entry, now: Moment) -> bool:

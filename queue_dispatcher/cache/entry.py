@@ -31,7 +31,7 @@ class Admission:
     ``records``: what each member is to be admitted with, in the order of their release. ``released``: those
     whose patch was applied. ``is_off``: nothing more is to be released. ``choices``: by member, where it is
     released to; empty where Karmada chooses. ``kept``: by member, what keeps its pods on the nodes of what it
-    is charged to.
+    is charged to. ``passes``: past a reservation.
     """
 
     item: Item
@@ -40,6 +40,7 @@ class Admission:
     kept: Mapping[str, tuple[Kept, ...]] = field(default_factory=dict)
     released: set[str] = field(default_factory=set)
     is_off: bool = False
+    passes: bool = False
 
 
 class Pause(NamedTuple):
@@ -197,4 +198,13 @@ class RestartedNotice:
     queue: str
 
 
-Notice = PlacedNotice | ReachedNotice | FinishedNotice | RestartedNotice
+@dataclass(frozen=True, slots=True)
+class MaxWaitMissedNotice:
+    """A workload has waited for longer than its ServiceClass says it should."""
+
+    uid: str
+    queue: str
+    service_class: str
+
+
+Notice = PlacedNotice | ReachedNotice | FinishedNotice | RestartedNotice | MaxWaitMissedNotice

@@ -10,7 +10,9 @@ from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.cache.templates import Templates
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, never_fits, queue_not_found
+from queue_dispatcher.cycle.runtime import in_steps
 from queue_dispatcher.workloads.keeping import can_be_told
+from queue_dispatcher.workloads.max_runtime import runtime_limits
 
 DEFAULT_CLASS = ServiceClass("")
 """What a workload without a ServiceClass is promised."""
@@ -19,6 +21,17 @@ DEFAULT_CLASS = ServiceClass("")
 def promised_to(entry: Entry) -> ServiceClass:
     """What the workload is promised."""
     return entry.priority.service_class or DEFAULT_CLASS
+
+
+def _runtime_ms(entry: Entry) -> int | None:
+    """For how long it runs at the latest once it has started; what has started before has no longer.
+
+    What would leave pods behind is not stopped: then only what Kubernetes itself ends is sure to end.
+    """
+    limits = runtime_limits(promised_to(entry), entry.facts.limits)
+    is_stopped = not entry.binding.is_preserved
+    least = next((one for one in limits if is_stopped or not one.is_ours), None)
+    return None if least is None else in_steps(least.limit_ms)
 
 
 class Items:
@@ -76,6 +89,8 @@ class Items:
             due_ms=due_ms,
             is_growth=isinstance(state, Growing),
             ageing=promised.ageing,
+            runtime_ms=_runtime_ms(entry),
+            max_wait_ms=promised.max_wait_ms if isinstance(state, Pending) else None,
         )
         return item, None
 

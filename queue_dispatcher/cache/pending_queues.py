@@ -4,7 +4,7 @@ A workload of a group has an item of its own but does not stand in line with it,
 a group that started; once all of the group are there, one item stands for them together.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.decision import Decision
@@ -246,4 +246,16 @@ def _group_item(key: GroupKey, items: Sequence[Item], shape: Shape) -> Item:
         enqueued_ms=max(item.enqueued_ms for item in items),
         due_ms=max(item.due_ms for item in items),
         ageing=first.ageing,
+        runtime_ms=_longest(item.runtime_ms for item in items),
+        max_wait_ms=min((one.max_wait_ms for one in items if one.max_wait_ms is not None), default=None),
     )
+
+
+def _longest(runtimes_ms: Iterable[int | None]) -> int | None:
+    """The longest of them; None where one has no end."""
+    longest_ms = 0
+    for runtime_ms in runtimes_ms:
+        if runtime_ms is None:
+            return None
+        longest_ms = max(longest_ms, runtime_ms)
+    return longest_ms

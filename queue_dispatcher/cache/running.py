@@ -4,6 +4,7 @@ What was admitted or adopted, where it is, since when and until when at the late
 whether it may be displaced. Release window, kicks, start timeouts and views read from here.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -25,9 +26,10 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
 )
 from queue_dispatcher.cache.charges import BindingCharge
-from queue_dispatcher.cache.ends import end_of
+from queue_dispatcher.cache.ends import end_of, expected_end_ms
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
+from queue_dispatcher.cycle.endings import Endings
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,16 @@ class RunningSet:
         """Taken off lost clusters, and waiting since."""
         self.recent: dict[str, None] = {}
         """Placed a moment ago, the first first: Karmada counts what runs only once it does."""
+        self.endings = Endings()
+        """When it gives back what it is charged."""
         self._running: dict[str, Running] = {}
         # By cluster, what was released and is placed there; and where each is.
         self._placed: dict[str, set[str]] = {}
         self._places: dict[str, tuple[str, ...]] = {}
         # By the queue that is charged, those of which not all is seen to run.
         self._idle: dict[str, set[str]] = {}
+        # By queue, priority, and the time of the admission negated.
+        self._in_order: dict[str, list[tuple[int, int, str]]] = {}
 
     def __len__(self) -> int:
         return len(self._running)
@@ -91,6 +97,10 @@ class RunningSet:
     def get(self, uid: str) -> Running | None:
         """What is known of one; None if it is charged nothing."""
         return self._running.get(uid)
+
+    def of(self, queue: str) -> Iterator[str]:
+        """Those charged to the queue itself, the lowest priority first, then the latest to start."""
+        return (uid for _, _, uid in self._in_order.get(queue, ()))
 
     def idle(self, queue: str) -> Collection[str]:
         """Those charged to the queue itself of which not all is seen to run."""
@@ -151,12 +161,18 @@ class RunningSet:
             self.recent[uid] = None
         self._place(uid, clusters)
         if charged is None:
+            self.endings.drop(uid)
             return
         if binding.progress.idle or not pods_placed(binding.demand, binding.placed):
             self._idle.setdefault(charged.queue, set()).add(uid)
         since_ms = record.admitted_ms if record is not None else binding.created_ms
+        ends_ms = expected_end_ms(entry, since_ms, now)
+        if ends_ms is None and binding.is_endless:
+            self.endings.drop(uid)
+        else:
+            self.endings.put(uid, charged.queue, charged.charge, ends_ms)
         end = end_of(entry, now)
-        self._running[uid] = Running(
+        self._running[uid] = running = Running(
             uid,
             charged,
             phase,
@@ -166,6 +182,7 @@ class RunningSet:
             end.at_ms if end is not None else None,
             promised_to(entry).preemptible,
         )
+        insort(self._in_order.setdefault(charged.queue, []), _place_of(running))
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
@@ -173,6 +190,7 @@ class RunningSet:
         released = (self.in_flight, self.preplaced, self.parked, self.unobserved)
         for uids in (*released, self.outgrown, self.gone, *started):
             uids.discard(uid)
+        self.endings.drop(uid)
         self.recent.pop(uid, None)
         self._forget(uid)
         self._place(uid, ())
@@ -194,10 +212,21 @@ class RunningSet:
 
     def _forget(self, uid: str) -> None:
         before = self._running.pop(uid, None)
-        if before is not None and uid in (idle := self._idle.get(before.charged.queue, set())):
+        if before is None:
+            return
+        queue = before.charged.queue
+        if uid in (idle := self._idle.get(queue, set())):
             idle.discard(uid)
             if not idle:
-                del self._idle[before.charged.queue]
+                del self._idle[queue]
+        line, place = self._in_order[queue], _place_of(before)
+        del line[bisect_left(line, place)]
+        if not line:
+            del self._in_order[queue]
+
+
+def _place_of(running: Running) -> tuple[int, int, str]:
+    return running.priority, -running.since_ms, running.uid
 
 
 def phase_of(entry: Entry) -> Phase | None:

@@ -97,7 +97,7 @@ class Tally:
 
 def standing_of(entry: Entry, charge: BindingCharge | None) -> Standing:
     """How the entry stands, charged so."""
-    item, local = entry.item, ""
+    local, (queue, waits_in) = "", _line_of(entry)
     if charge is not None:
         record = entry.effective_record
         if record is not None:
@@ -108,12 +108,22 @@ def standing_of(entry: Entry, charge: BindingCharge | None) -> Standing:
         namespace=entry.binding.namespace,
         state=state_name(entry),
         reason=entry.waits.kind if entry.waits is not None else "",
-        queue=item.queue if item is not None else "",
-        local_queue=item.local_queue if item is not None else "",
+        queue=queue,
+        local_queue=waits_in,
         is_charged=charge is not None,
         charged=charge.queue if charge is not None else "",
         charged_local=local,
     )
+
+
+def _line_of(entry: Entry) -> tuple[str, str]:
+    """The ClusterQueue and LocalQueue in which it waits, be it for something else than its turn there."""
+    item, state = entry.item, entry.state
+    if item is not None:
+        return item.queue, item.local_queue
+    if isinstance(state, Pending) and entry.waits is not None:
+        return state.queue.cluster_queue, state.queue.local_queue
+    return "", ""
 
 
 def state_name(entry: Entry) -> str:

@@ -7,15 +7,20 @@ from typing import NamedTuple
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
+from queue_dispatcher.cycle.reserving import Waiter
 from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Release the item's bindings, charged as the alternative says."""
+    """Release the item's bindings, charged as the alternative says. ``passes``: past a reservation of what it
+    takes, which goes first and is not delayed by it.
+    """
 
     item: Item
     alternative: Alternative
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +40,19 @@ Action = Admit | Probe
 
 
 class ClassKey(NamedTuple):
-    """Which items of a queue wait for the same reason."""
+    """Which items of a queue wait for the same reason; each field as in `Item`."""
 
     queue: str
     shape: Shape
     priority: int
     ageing: Ageing | None = None
+    runtime_ms: int | None = None
+    max_wait_ms: int | None = None
+
+
+def class_key(item: Item) -> ClassKey:
+    """The class of an item."""
+    return ClassKey(item.queue, item.shape, item.priority, item.ageing, item.runtime_ms, item.max_wait_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,8 @@ class Decision:
     ``next_due_ms``: when time alone may change the decision (a backoff ends); None if it never does.
     ``window_full``: the ids of the heads that still competed when the window was full. Reasons are worked
     out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
-    ``turns``: what the next snapshot is to be given if the actions are carried out.
+    ``turns`` and ``reservations``: what the next snapshot is to be given if the actions are carried out.
+    ``preemptors``: those that found no room before anything was admitted, and may displace others, by rank.
     """
 
     actions: tuple[Action, ...]
@@ -58,3 +71,5 @@ class Decision:
     next_due_ms: int | None = None
     window_full: frozenset[str] = frozenset()
     turns: Turns = NO_TURNS
+    reservations: Reservations = NO_RESERVATIONS
+    preemptors: tuple[Waiter, ...] = ()

@@ -17,7 +17,7 @@ same decisions.
 """
 
 import heapq
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 
 from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe
 from queue_dispatcher.cycle.backlog import Backlog
@@ -36,6 +36,8 @@ from queue_dispatcher.cycle.reasons import (
     releases_being_written,
     waiting_for_estimate,
 )
+from queue_dispatcher.cycle.reservation import Reservations
+from queue_dispatcher.cycle.reserving import Reserving, Waiter
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
@@ -90,6 +92,10 @@ class AdmissionCycles:
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
         begun: list[QueueHead] = []
+        reserving = _reserving(snapshot, headroom, self._heads.values(), now_ms)
+        headroom.reserve(reserving)
+        outcome.reserved, outcome.now_ms = reserving.kept, now_ms
+        preemptors = sorted(waiter for head in self._heads.values() for waiter in head.preemptors(headroom))
         cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun, now_ms)
         for head in blocked:
             assert head.blocked is not None
@@ -98,11 +104,18 @@ class AdmissionCycles:
         yield from cycle.run(candidates)
         due = [head.due_ms for head in self._heads.values()]
         due += [head.changes_ms for head in (*blocked, *begun)]
+        due += [int(head.waits_ms) for head in self._heads.values() if now_ms < head.waits_ms < _FOREVER]
+        due.append(reserving.next_due_ms)
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
         for head in begun:
             head.end()
         self._ledger = snapshot.ledger
-        return cycle.decision(min((at for at in due if at is not None), default=None))
+        next_due_ms = min((at for at in due if at is not None), default=None)
+        reservations = reserving.reservations
+        # Whoever compares finds by its identity what has not changed.
+        same = reservations == snapshot.reservations
+        kept = snapshot.reservations if same else reservations
+        return cycle.decision(next_due_ms, kept, preemptors)
 
     def _heads_of(
         self,
@@ -138,7 +151,8 @@ class AdmissionCycles:
             head = heads.get(name)
             if head is None:
                 head = heads[name] = QueueHead(state, headroom)
-            if head.keep_or_find(state, headroom, now_ms, is_within=is_within):
+            reservations = snapshot.reservations
+            if head.keep_or_find(state, headroom, reservations, now_ms, is_within=is_within):
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
                 head.slack(bounds)
@@ -227,7 +241,9 @@ class _Cycle:
                 if head.blocked is not None:
                     self._outcome.blocked[head.name] = head.blocked
 
-    def decision(self, next_due_ms: int | None) -> Decision:
+    def decision(
+        self, next_due_ms: int | None, reservations: Reservations, preemptors: Iterable[Waiter]
+    ) -> Decision:
         """What was decided."""
         return Decision(
             (*self._actions, *self._chosen()),
@@ -235,6 +251,8 @@ class _Cycle:
             next_due_ms,
             window_full=self._full,
             turns=self._turns.after(self._backlog.has_rival),
+            reservations=reservations,
+            preemptors=tuple(preemptors),
         )
 
     def _contests(self, candidates: Sequence[QueueHead]) -> dict[int, Contest]:
@@ -267,11 +285,16 @@ class _Cycle:
             self._held_back.add(item.id)
             self._set_aside(queue, self._full_of(fit.is_preplaced), fit.alternative.charge, contest.is_scarce)
             return
+        reserving, charge, passes = self._headroom.reserving, fit.alternative.charge, False
+        if reserving is not None:
+            passes = reserving.kept.is_passed(item.id, queue.name, queue.rank, charge)
         self._headroom.take(queue.name, item.shape, fit)
+        if reserving is not None:
+            reserving.admitted(item, queue.rank, item.runtime_ms, charge)
         self._tokens[fit.is_preplaced] -= len(item.members)
         if not fit.is_preplaced:
             self._in_flight += len(item.members)
-        self._actions.append(Admit(item, fit.alternative))
+        self._actions.append(Admit(item, fit.alternative, passes=passes))
         self._backlog.admitted(queue.path, most_of(item.shape))
         self._turns.taken(-queue.rank[0], queue.path, len(item.members))
         key = queue.key
@@ -317,6 +340,27 @@ class _Cycle:
         return list(chosen.values())
 
 
+def _reserving(
+    snapshot: Snapshot, headroom: Headroom, heads: Collection[QueueHead], now_ms: int
+) -> Reserving:
+    """With the reservations of those that find no room, before anything is taken, and of those that held one
+    and are asked about anew.
+    """
+    reserving = Reserving(
+        headroom.ledger,
+        headroom.capacity,
+        snapshot.endings,
+        snapshot.earliest,
+        snapshot.reservations,
+        snapshot.claims,
+        now_ms,
+    )
+    claims = snapshot.claims
+    reserving.reserve(waiter for head in heads for waiter in head.due_waiters(headroom, now_ms, claims))
+    return reserving
+
+
 _PACE = 16
+_FOREVER = float("inf")
 _ASKING = waiting_for_estimate()
 _ASKING_OTHERS = waiting_for_estimate("the estimators are being asked about workloads ahead of it")

@@ -9,15 +9,19 @@ set up (`PendingQueue.version`, `QueueState`), the time, or what `QueueHeadroom`
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
-from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
+from queue_dispatcher.cycle.reserving import Waiter, since_ms
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.ledger.cells import Charge
 
@@ -29,6 +33,8 @@ class QueueHead:
     ``path``: its number in the tree and those above, up to the root. Of the head, as of the last look:
     ``fit``, how it may start, ``rank``, ``item`` and ``key``, its class.
     ``blocked``: the item that holds up all behind it in a StrictFIFO queue, if one does, and its class;
+    ``waiters``: those that may get reservations or displace others, and ``waits_ms`` when the first may get
+    one;
     ``first``: what ``found`` is charged; ``changes_ms``: when time alone may put another in its place.
     """
 
@@ -36,9 +42,11 @@ class QueueHead:
         "_ahead",
         "_at_ms",
         "_headroom",
+        "_holding",
         "_is_begun",
         "_is_strict",
         "_is_touched",
+        "_lacking",
         "_left",
         "_moved",
         "_next",
@@ -46,6 +54,8 @@ class QueueHead:
         "_pending",
         "_place",
         "_ranks",
+        "_refused",
+        "_reservations",
         "_share",
         "_until_ms",
         "_version",
@@ -64,6 +74,8 @@ class QueueHead:
         "priority",
         "rank",
         "state",
+        "waiters",
+        "waits_ms",
     )
 
     def __init__(self, state: QueueState, headroom: Headroom) -> None:
@@ -92,9 +104,24 @@ class QueueHead:
         self._is_begun = False
         # The version of the queue's balances, and its share with what `found` is charged.
         self._share: tuple[int, int] | None = None
+        self._reservations = NO_RESERVATIONS
+        self.waiters: Sequence[Waiter] = ()
+        self._refused: Sequence[PendingClass] = ()
+        self._holding: Sequence[Item] = ()
+        # Of those that wait, who was refused.
+        self._lacking: frozenset[str] = frozenset()
+        self.waits_ms: float = _FOREVER
         self._restart()
 
-    def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int, *, is_within: bool) -> bool:
+    def keep_or_find(
+        self,
+        state: QueueState,
+        headroom: Headroom,
+        reservations: Reservations,
+        now_ms: int,
+        *,
+        is_within: bool,
+    ) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
         ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether it was looked
@@ -105,7 +132,9 @@ class QueueHead:
             self._version is pending.version
             and (self.state is state or self.state == state)
             and self._at_ms <= now_ms < self._until_ms
+            and self._reservations is reservations
         )
+        self._reservations = reservations
         self.state = state
         self._at_ms = now_ms
         if is_same and (
@@ -119,6 +148,7 @@ class QueueHead:
         self._restart()
         self.found = self._find()
         self._ahead = self._next
+        self._note_waiters()
         self._is_touched = False
         self._share = None
         self.first = self.found.alternative.charge if self.found is not None else ()
@@ -127,6 +157,105 @@ class QueueHead:
     def slack(self, bounds: Bounds) -> None:
         """Lower the bounds to those within which the head stays what it is."""
         self._left.slack(self.first, bounds)
+
+    def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Iterator[Waiter]:
+        """Those of ``waiters`` that get reservations by now, before anything is taken: they have waited long
+        enough, or have claims.
+        """
+        if now_ms < self.waits_ms and not (claims and self.may_displace):
+            return
+        for one in self._found_waiters(headroom):
+            is_due = self._reserves and _reserved_ms(one) <= now_ms
+            if is_due or one.item.id in claims:
+                yield one
+
+    def preemptors(self, headroom: Headroom) -> Iterator[Waiter]:
+        """Those of ``waiters`` that may have others displaced, before anything is taken, the first first."""
+        if self.may_displace:
+            yield from (one for one in self._found_waiters(headroom) if one.item.id in self._lacking)
+
+    @property
+    def may_displace(self) -> bool:
+        """Whether the queue's workloads may displace others."""
+        return self.state.preemption != NO_PREEMPTION
+
+    @property
+    def _reserves(self) -> bool:
+        return self.state.strategy is QueueingStrategy.BACKFILL_FIFO
+
+    def _found_waiters(self, headroom: Headroom) -> Sequence[Waiter]:
+        if self._refused or self._holding:
+            # What they were refused by may be of an earlier cycle.
+            self._left.begin(headroom)
+            self._find_waiters()
+        return self.waiters
+
+    def _note_waiters(self) -> None:
+        """Where any get reservations, or may displace others: which classes were refused, and when the first
+        may have waited long enough. Which of them could ever start is found out then.
+
+        Who has a reservation keeps it until it starts, also while it is asked about, or others have their
+        turns first: what is kept for it is what it starts in.
+        """
+        self.waiters, self._refused, self._holding, self.waits_ms = (), (), (), _FOREVER
+        self._lacking = frozenset()
+        state = self.state
+        if not (self._reserves or self.may_displace):
+            return
+        classes, policy = self._order[: self._next], state.reservation
+        if any(one.key.max_wait_ms is not None for one in classes):
+            classes = heapq.nsmallest(
+                MAX_WAITING_CLASSES, classes, lambda one: by_deadline(one.rank, one.items[0], policy)
+            )
+        self._refused = classes[:MAX_WAITING_CLASSES]
+        held = (state.pending.get(one.item.id) for one in self._reservations.of(self.name))
+        self._holding = [item for item in held if item is not None and item.due_ms <= self._at_ms]
+        if self._reserves:
+            waiting = (*(one.items[0] for one in self._refused), *self._holding)
+            self.waits_ms = min(
+                (since_ms(item) + after_ms(item, policy) for item in waiting), default=_FOREVER
+            )
+
+    def _reserve_late(self) -> None:
+        """The head has lost its room in this cycle: it gets a reservation if it has waited long enough."""
+        item, policy = self.item, self.state.reservation
+        if not self._reserves:
+            return
+        waited_ms = self._at_ms - since_ms(item)
+        if waited_ms >= after_ms(item, policy) and (ways := self._left.ways_ever(item.shape)):
+            self._headroom.reserve_late(Waiter(self.rank, item, ways, policy))
+
+    def _find_waiters(self) -> None:
+        """Who has one, and the first of each class that was refused; of the same flavors few more than may
+        get one, as some have given theirs up, or wait for what never comes back.
+        """
+        state, policy = self.state, self.state.reservation
+        firsts = {item.id: item for one in self._refused for item in one.items[: policy.depth + _SPARE]}
+        self._lacking = frozenset(firsts)
+        firsts |= {item.id: item for item in self._holding}
+        ever = {item.shape: self._left.ways_ever(item.shape) for item in firsts.values()}
+        found = [
+            Waiter(rank(item, state.ageing, self._at_ms), item, ways, policy)
+            for item in firsts.values()
+            if (ways := ever[item.shape])
+        ]
+        found.sort(key=lambda one: by_deadline(one.rank, one.item, policy))
+        # Who is to wait a little longer takes no place from who is not, whatever its deadline.
+        due = [one for one in found if _reserved_ms(one) <= self._at_ms]
+        kept = {one.item.id: one for of in (due, found) for one in self._foremost(of)}
+        self.waiters, self._refused, self._holding = list(kept.values()), (), ()
+        if self._reserves:
+            self.waits_ms = min(map(_reserved_ms, self.waiters), default=_FOREVER)
+
+    def _foremost(self, waiters: Sequence[Waiter]) -> Iterator[Waiter]:
+        """Those of them, in their order, that may be among the first of any of their flavors."""
+        table, count = self._headroom.ledger.tree.table, dict[str, int]()
+        for waiter in waiters:
+            flavors = {table.name(cell).flavor for way in waiter.ways for cell, _ in way.charge}
+            if any(count.get(flavor, 0) < waiter.policy.depth + _SPARE for flavor in flavors):
+                yield waiter
+            for flavor in flavors:
+                count[flavor] = count.get(flavor, 0) + 1
 
     def share(self, headroom: Headroom, fit: Fit) -> int:
         """The queue's own share with an item charged so; ``found`` keeps it while its balances stay."""
@@ -159,7 +288,7 @@ class QueueHead:
 
         So Kueue does (pkg/scheduler, v0.20), unless the queue could take it back.
         """
-        if self.blocked is None or self.state.reclaims or len(self.path) == 1:
+        if self.blocked is None or self.state.preemption.reclaims or len(self.path) == 1:
             return
         charge = self._left.owned_and_short(self.blocked[0].shape, headroom)
         if charge:
@@ -238,20 +367,37 @@ class QueueHead:
 
     def _find(self) -> Fit | None:
         while self.blocked is None and self._peek():
-            fit = self._left.can_admit(self.key.shape)
+            fit = self._fit()
             if fit is not None:
                 return fit
-            # The reservation hook: here it is known that a head blocks its queue, and what it is short of.
             if not self._is_strict and not self._next and self._left.refuses(self.least):
                 # Not even the least that any of them needs has room.
                 self._next = len(self._order)
                 self._is_touched = True
                 return None
+            if self._is_begun:
+                self._reserve_late()
             is_first = self._is_strict and self._left.can_ever_admit(self.key.shape)
             self._refuse(blocks=is_first)
             if is_first and self._is_begun:
                 self.hold(self._headroom)
         return None
+
+    def _fit(self) -> Fit | None:
+        """How the head may start; None if it has no room, or it is kept for others."""
+        item, runtime_ms = self.item, self.key.runtime_ms
+        fit = self._left.can_admit(self.key.shape)
+        if fit is None and self._reservations.made and self.key.shape.probe:
+            reservations = self._reservations
+            through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._at_ms)
+            if through:
+                fit = self._left.can_admit_through(self.key.shape, through)
+        reserving = self._headroom.reserving if self._is_begun else None
+        if fit is None or reserving is None or not reserving.kept:
+            return fit
+        charge = fit.alternative.charge
+        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, charge)
+        return fit if refusing is None else None
 
     def _peek(self) -> bool:
         """Make the first item that was not refused the head; False if there is none."""
@@ -288,4 +434,13 @@ class QueueHead:
             self.changes_ms = min((at for at in points if at is not None), default=None)
 
 
+def _reserved_ms(waiter: Waiter) -> int:
+    """From when on it may get a reservation, epoch milliseconds."""
+    return since_ms(waiter.item) + after_ms(waiter.item, waiter.policy)
+
+
+MAX_WAITING_CLASSES: Final = 16
+"""Of how many classes that were refused the first may get a reservation."""
+_SPARE: Final = 4
+"""So many more of a queue are tried than may have one, as some of those before them get none."""
 _FOREVER = float("inf")

@@ -11,6 +11,7 @@ from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.displacement import displaced
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
+from queue_dispatcher.cycle.reserving import Reserving, Waiter
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Availability, Ledger
@@ -44,6 +45,8 @@ class Headroom:
         """By cell, all that was ever charged or is kept, in the measure of `Flows.spent`."""
         self.returned: Mapping[Cell, int] = flows.returned
         self.verdicts = dict(snapshot.verdicts)
+        self.reserving: Reserving | None = None
+        """What is kept for reservations; None until they are made."""
         self._sets = sets or ClusterSets()
         # What was admitted on the word of the estimators, and how much of it each answer has been told.
         self._taken: list[tuple[str, Verdict]] = []
@@ -121,6 +124,17 @@ class Headroom:
         self._held.charge(queue, charge)
         self._holders.add(queue)
         self._spend(charge)
+
+    def reserve(self, reserving: Reserving) -> None:
+        """From now on these reservations count."""
+        self.reserving = reserving
+        if reserving.kept:
+            self.changes += 1
+
+    def reserve_late(self, waiter: Waiter) -> None:
+        """Somebody has lost its room."""
+        if self.reserving is not None and self.reserving.reserve_late(waiter):
+            self.changes += 1
 
     def is_held(self, queue: str, cell: Cell) -> bool:
         """Whether less is left for the queue because of what is held for others."""

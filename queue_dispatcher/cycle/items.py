@@ -1,11 +1,12 @@
 """What waits in a queue: items, and the shapes that many items share.
 
-Items of one shape and priority differ only in when they came, so a cycle that finds no room for the first
-has found none for all of them. That is what keeps a full fleet with 100,000 waiting workloads cheap.
+Items of one shape, priority, ageing and time to run differ only in when they came, so a cycle that finds no
+room for the first has found none for all of them. That is what keeps a full fleet with 100,000 waiting
+workloads cheap.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -28,7 +29,8 @@ class Alternative:
     charged for each flavor that it may land on, one by one. ``component``: whose pods these are; empty for
     all. ``parts``: of a workload whose parts have flavors of their own, those, in order. ``clusters``: where
     it must go to be charged so; None for wherever its placement permits. ``keeps``: what its pods are told so
-    that they stay on the nodes of what is charged; of all parts, in order.
+    that they stay on the nodes of what is charged; of all parts, in order. ``through``: items whose
+    reservations do not hold it back, so that it may use the room that estimators keep for them.
     """
 
     flavors: tuple[tuple[str, str], ...]
@@ -38,6 +40,7 @@ class Alternative:
     parts: tuple["Alternative", ...] = ()
     clusters: frozenset[str] | None = None
     keeps: tuple[Keeping, ...] = ()
+    through: frozenset[str] = frozenset()
 
     @property
     def is_anywhere(self) -> bool:
@@ -114,14 +117,46 @@ class Shape:
 
 def probe_of(shape: Shape, alternative: Alternative) -> str:
     """What the estimators are asked about a workload that is charged so; empty where nobody is."""
-    if not shape.probe or alternative.is_anywhere:
-        return shape.probe
-    return shape.probe + _narrowed(alternative.clusters, alternative.keeps)
+    if not shape.probe:
+        return ""
+    probe = shape.probe
+    if not alternative.is_anywhere:
+        probe += _narrowed(alternative.clusters, alternative.keeps)
+    return probe_through(probe, alternative.through) if alternative.through else probe
+
+
+def probe_through(probe: str, uids: Collection[str]) -> str:
+    """The question whether it fits if it may use the room that is held for these reservations, by uid.
+
+    In place of those that ``probe`` is through, if any. The same question where there are none.
+    """
+    plain = plain_probe(probe)
+    return plain + _through(frozenset(uids)) if plain and uids else plain
+
+
+def earliest_probe(probe: str) -> str:
+    """The question when it would fit at the earliest, where ``probe`` asks whether it fits."""
+    return asked_now(probe) + _WHEN
+
+
+def victims_probe(probe: str) -> str:
+    """The question which workloads have to end for it, where ``probe`` asks whether it fits."""
+    return asked_now(probe) + _WHO
+
+
+def asked_now(probe: str) -> str:
+    """The question of which this is the `earliest_probe` or the `victims_probe`; itself if it is neither."""
+    return probe.partition(_WHEN)[0].partition(_WHO)[0]
+
+
+def plain_probe(probe: str) -> str:
+    """What is asked about, by `probe_of`: whatever room it may use; whether now, when, or who has to end."""
+    return asked_now(probe).partition(_THROUGH)[0]
 
 
 def workload_of(probe: str) -> str:
-    """What is alike in the questions about one shape, wherever it is to go."""
-    return probe.partition(_ON)[0].partition(_IN)[0]
+    """What is alike in the questions about one shape, wherever it is to go, and whatever it may use."""
+    return plain_probe(probe).partition(_ON)[0].partition(_IN)[0]
 
 
 def is_everywhere(probe: str) -> bool:
@@ -131,6 +166,9 @@ def is_everywhere(probe: str) -> bool:
 
 _IN: Final = ":"
 _ON: Final = "@"
+_THROUGH: Final = "+"
+_WHEN: Final = "?"
+_WHO: Final = "!"
 
 
 @lru_cache(maxsize=4_096)
@@ -138,6 +176,11 @@ def _narrowed(clusters: frozenset[str] | None, keeps: tuple[Keeping, ...]) -> st
     """To which clusters, and to which of their nodes."""
     on = _ON + _digest(_told(keeping) for keeping in keeps) if keeps else ""
     return on + (_IN + _digest(sorted(clusters)) if clusters is not None else "")
+
+
+@lru_cache(maxsize=4_096)
+def _through(uids: frozenset[str]) -> str:
+    return _THROUGH + _digest(sorted(uids))
 
 
 def _told(keeping: Keeping) -> str:
@@ -159,7 +202,10 @@ class Item:
     ``id``: the binding's uid, or the group's key. ``name``: ``NAMESPACE/NAME``, of a group behind
     `GROUP_PREFIX`. ``members``: uids of the bindings that its admission releases. ``enqueued_ms``: since when
     it has its place in the line, epoch milliseconds, never renewed. ``due_ms``: not to be admitted before; 0
-    for at once. ``ageing``: that of its ServiceClass; None for the queue's.
+    for at once. ``ageing``: that of its ServiceClass; None for the queue's. ``runtime_ms``: for how long it
+    runs at the latest once it has started, in the steps of `queue_dispatcher.cycle.runtime`; None where
+    nothing bounds that. ``max_wait_ms``: how long it should wait at the most, by its ServiceClass; None
+    where that says nothing, and of growth.
     """
 
     id: str
@@ -173,6 +219,8 @@ class Item:
     due_ms: int = 0
     is_growth: bool = False
     ageing: Ageing | None = None
+    runtime_ms: int | None = None
+    max_wait_ms: int | None = None
 
     @property
     def namespace(self) -> str:

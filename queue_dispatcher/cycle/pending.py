@@ -1,9 +1,9 @@
 """PendingQueue: the items that wait in one ClusterQueue.
 
-Items of one shape, priority and ageing form a class and stand in it in the order in which they came, so a
-cycle looks at the first of each class, however many stand behind it; classes stand in the order of their
-first items. What is backing off is held apart until its time has come. The same items give the same classes
-in whatever order they were added.
+Items of one shape, priority, ageing, time to run and to wait form a class and stand in it in the order in
+which they came, so a cycle looks at the first of each class, however many stand behind it; classes stand in
+the order of their first items. What is backing off is held apart until its time has come. The same items
+give the same classes in whatever order they were added.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from queue_dispatcher.api.ageing import Ageing
-from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.order import Rank, rank
 from queue_dispatcher.ledger.cells import Cell, Charge, added
@@ -43,7 +43,7 @@ class PendingQueue:
         self._classes: list[PendingClass] = []
         # Whether somebody may still read `_classes`, which then is left as it is and changed in a copy.
         self._is_shared = False
-        self._by_class: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
+        self._by_class: dict[ClassKey, PendingClass] = {}
         # How many of the classes are released to places that the release states, and how many are not.
         self._kinds: Counter[bool] = Counter()
         self._later: list[Item] = []
@@ -61,7 +61,7 @@ class PendingQueue:
 
     def shapes(self) -> Iterator[Shape]:
         """The shapes of all items, some more than once."""
-        yield from (shape for shape, _, _ in self._by_class)
+        yield from (key.shape for key in self._by_class)
         yield from (item.shape for item in self._later)
 
     def kinds(self, now_ms: int) -> Collection[bool]:
@@ -93,7 +93,7 @@ class PendingQueue:
         if item.due_ms > self._advanced_ms:
             del self._later[bisect_left(self._later, _due(item), key=_due)]
             return item
-        found = self._by_class[_class_of(item)]
+        found = self._by_class[class_key(item)]
         place = bisect_left(found.items, _came(item), key=_came)
         if place:
             del found.items[place]
@@ -103,7 +103,7 @@ class PendingQueue:
         if found.items:
             self._put(found)
         else:
-            del self._by_class[_class_of(item)]
+            del self._by_class[class_key(item)]
             self._least = None
             self._kinds[item.shape.is_preplaced] -= 1
             if not self._kinds[item.shape.is_preplaced]:
@@ -196,10 +196,10 @@ class PendingQueue:
         return bisect_right(self._later, now_ms, key=lambda item: item.due_ms)
 
     def _line_up(self, item: Item) -> None:
-        found = self._by_class.get(_class_of(item))
+        found = self._by_class.get(class_key(item))
         if found is None:
-            found = PendingClass(ClassKey(self.name, *_class_of(item)), item)
-            self._by_class[_class_of(item)] = found
+            found = PendingClass(class_key(item), item)
+            self._by_class[class_key(item)] = found
             self._put(found)
             self._least = None
             self._kinds[item.shape.is_preplaced] += 1
@@ -224,10 +224,6 @@ class PendingQueue:
             self._classes = self._classes.copy()
             self._is_shared = False
         return self._classes
-
-
-def _class_of(item: Item) -> tuple[Shape, int, Ageing | None]:
-    return (item.shape, item.priority, item.ageing)
 
 
 def most_of(shape: Shape) -> Charge:

@@ -10,7 +10,7 @@ an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from fairway.resources import format_amount
@@ -76,6 +76,8 @@ class QueueHeadroom:
         self._narrow: dict[Alternative, Alternative] = {}
         self._kept: dict[Cell, int] = {}
         self._is_first = False
+        # The items whose reservations do not hold back what is asked about.
+        self._through: frozenset[str] = frozenset()
 
     def begin(self, headroom: Headroom) -> None:
         """Something may be taken from now on; what was left before may differ as `is_unchanged` allows."""
@@ -168,6 +170,25 @@ class QueueHeadroom:
                     return fit
         return None
 
+    def can_admit_through(self, shape: Shape, through: frozenset[str]) -> Fit | None:
+        """As `can_admit`, using also what estimators keep for these items."""
+        self._through = through
+        try:
+            return self.can_admit(shape)
+        finally:
+            self._through = frozenset()
+
+    def ways_ever(self, shape: Shape) -> Sequence[Alternative]:
+        """How a workload of the shape could be charged if nothing else ran, the first preferred; none where
+        it never could, or that is undecided.
+        """
+        if shape.never is not None:
+            return ()
+        if shape.further:
+            found = self._assign_ever(shape)
+            return () if isinstance(found, Stuck) else (found,)
+        return [one for one in self._ways(shape) if self._is_possible(one) and not self._is_never(shape, one)]
+
     def refuses(self, least: Sequence[Charge]) -> bool:
         """Whether nothing has room because not even the least does, by `PendingQueue.least`."""
         for charge in least:
@@ -251,6 +272,8 @@ class QueueHeadroom:
             return Fit(alternative, True)
         if not self._may_fit(shape, alternative):
             return None
+        if self._through:
+            alternative = replace(alternative, through=self._through)
         return self._headroom.estimated(shape, alternative, self._verdict(shape, alternative))
 
     def _assign(self, shape: Shape) -> Alternative | Stuck:
@@ -327,6 +350,8 @@ class QueueHeadroom:
     def _verdict(self, shape: Shape, alternative: Alternative) -> Verdict | None:
         if not shape.probe:
             return None
+        if self._through and not alternative.through:
+            alternative = replace(alternative, through=self._through)
         probe = probe_of(shape, alternative)
         found = self._verdicts[probe] = self._headroom.verdicts.get(probe)
         return found

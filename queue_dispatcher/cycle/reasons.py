@@ -3,11 +3,11 @@
 The kinds are those of the visibility API, of Events and of the metric label ``reason``.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from fairway.names import REQUEUE
+from fairway.names import CHECK_PREFIX, REQUEUE
 
 Kind = Literal[
     "QueueNotFound",
@@ -21,6 +21,10 @@ Kind = Literal[
     "WaitingForCapacity",
     "WaitingForEstimate",
     "BehindHead",
+    "BehindReservation",
+    "WaitingForCheck",
+    "CheckTimedOut",
+    "CheckRejected",
     "WaitingForGangMembers",
     "BackingOff",
     "ReleaseWindowFull",
@@ -38,8 +42,9 @@ MAX_BORROWERS = 3
 class Reason:
     """``text`` is the sentence for people, ``unblock`` what would end the wait.
 
-    ``about``: the queue of `namespace_not_allowed`, the namespace of the head in `behind_head`. ``passes``:
-    the wait ends by itself, so that nobody need hear of it.
+    ``about``: the queue of `namespace_not_allowed`, the namespace of the head in `behind_head` and of the
+    workload in `behind_reservation`. ``passes``: the wait ends by itself, so that nobody need hear of it.
+    ``stranger_unblocks``: ``unblock`` for those who may not know whom it is about, if that is to be told.
     """
 
     kind: Kind
@@ -47,6 +52,7 @@ class Reason:
     unblock: str
     about: str = ""
     passes: bool = False
+    stranger_unblocks: str = ""
 
 
 def queue_not_found(problem: str) -> Reason:
@@ -158,6 +164,45 @@ def behind_head(head: str, because: str, namespace: str = "") -> Reason:
     return Reason("BehindHead", text, f"{head} starts or is deleted", namespace)
 
 
+def behind_reservation(of: str, lacking: str, when: str, most_s: int, namespace: str = "") -> Reason:
+    """It has room, which is kept for another workload.
+
+    ``lacking``: what that one waits for, and ``when`` it can start. ``most_s``: for how long it might use
+    that, 0 where nobody may; ``namespace`` is the other one's.
+    """
+    text = f"the room that it would take is kept for {of}, which waits longer, for {lacking}: {when}"
+    passes = ""
+    if most_s > 0:
+        passes = f"; or it has a maxRuntime of {most_s} s or less, and so ends before that one can start"
+    ends, apart = f"{of} starts or is deleted{passes}", f"that workload starts or is deleted{passes}"
+    return Reason("BehindReservation", text, ends, namespace, stranger_unblocks=apart)
+
+
+def waiting_for_check(check: str, said: str = "", others: int = 0) -> Reason:
+    """Somebody else has to say Ready first. ``said``: what is there instead, if anything; ``others``: how
+    many more checks have not said so.
+    """
+    more = f", nor have {others} more" if others else ""
+    text = f"check {check} has not said that it may start{more}{f': {said}' if said else ''}"
+    return Reason("WaitingForCheck", text, _check_ends(check))
+
+
+def check_timed_out(check: str, after_s: int) -> Reason:
+    """Nobody has answered for so long; an answer counts all the same."""
+    text = f"check {check} has not been answered for more than {after_s} s"
+    return Reason("CheckTimedOut", text, f"{_check_ends(check)}; ask whoever runs it")
+
+
+def check_rejected(check: str, said: str) -> Reason:
+    """Somebody else says that it may not start."""
+    text = f"check {check} says that it may not start{f': {said}' if said else ''}"
+    return Reason("CheckRejected", text, _check_ends(check))
+
+
+def _check_ends(check: str) -> str:
+    return f"whoever runs check {check} sets annotation {CHECK_PREFIX}{check} of its binding to Ready"
+
+
 def waiting_for_gang_members(group: str, present: int, wanted: int) -> Reason:
     """Workloads of its group have not been created yet."""
     text = f"{present} of the {wanted} workloads of group {group} are there and can be released"
@@ -200,12 +245,26 @@ BEHIND_STRANGER = Reason(
     "that workload starts or is deleted",
 )
 """`behind_head` as those are told who may not know who the head is, nor what it asks for."""
+BEHIND_STRANGERS_RESERVATION = Reason(
+    "BehindReservation",
+    "the room that it would take is kept for a workload of another namespace, which waits longer",
+    "that workload starts or is deleted",
+)
+"""`behind_reservation` as those are told who may not know whose it is."""
 
 
 def told_to(sees: Callable[[str], bool], reason: Reason) -> Reason:
     """The reason, without names of other namespaces than those that the reader ``sees``.
 
-    Only that of a StrictFIFO queue speaks of another workload; all others name queues, flavors, resources and
-    clusters, and what the workload says itself.
+    Only those who wait behind a head or a reservation are told of another workload; all others name queues,
+    flavors, resources and clusters, and what the workload says itself.
     """
-    return BEHIND_STRANGER if reason.kind == "BehindHead" and not sees(reason.about) else reason
+    stranger = _STRANGERS.get(reason.kind)
+    if stranger is None or sees(reason.about):
+        return reason
+    return replace(stranger, unblock=reason.stranger_unblocks or stranger.unblock)
+
+
+_STRANGERS: Final[Mapping[str, Reason]] = {
+    one.kind: one for one in (BEHIND_STRANGER, BEHIND_STRANGERS_RESERVATION)
+}

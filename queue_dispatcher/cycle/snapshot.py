@@ -2,16 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
-from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, Preemption, QueueingStrategy
+from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.displacement import Pods
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.endings import Endings
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
 from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
+
+DEFAULT_POLICY: Final = ReservationPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +61,10 @@ class Verdict:
 class QueueState:
     """One ClusterQueue with what waits in it.
 
-    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues. ``reclaims``:
-    whether it can always take back what others borrow of its quota. ``stopped``: why it admits nothing, if
-    so; a queue that cannot be found a place in the quota tree is stopped too.
+    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues.
+    ``preemption``: what its workloads may displace. ``stopped``: why it admits nothing, if so; a queue that
+    cannot be found a place in the quota tree is stopped too. ``reservation``: which of its workloads get one,
+    where its strategy has any.
     """
 
     name: str
@@ -64,8 +72,9 @@ class QueueState:
     strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
     ageing: Ageing = NO_AGEING
     priority: int = 0
-    reclaims: bool = False
+    preemption: Preemption = NO_PREEMPTION
     stopped: Reason | None = None
+    reservation: ReservationPolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,10 @@ class Snapshot:
     placed yet. ``max_probes``: how many questions one cycle may raise.
     ``elsewhere``: where another process asks the estimators, what those wait for whose answer it knows alone.
     Nothing is kept free for them, as it is not known whether they fit. ``turns``: as the last decision that
-    was carried out left them.
+    was carried out left them. ``endings``: what runs, and when it ends. ``earliest``: by
+    `queue_dispatcher.cycle.reservation.own_probe`, where and when the estimators find room. ``reservations``:
+    those of the last decision that was carried out, of which the estimators have been told. ``claims``: the
+    items for which others are being displaced, and whose room nobody else may have.
     """
 
     ledger: Ledger
@@ -93,3 +105,7 @@ class Snapshot:
     max_probes: int = 16
     elsewhere: Reason | None = None
     turns: Turns = NO_TURNS
+    endings: Endings = field(default_factory=Endings)
+    earliest: Mapping[str, Earliest] = field(default_factory=dict)
+    reservations: Reservations = NO_RESERVATIONS
+    claims: frozenset[str] = frozenset()

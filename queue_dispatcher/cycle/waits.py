@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.headroom import Headroom
+from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.kept_room import KeptRoom
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
-from queue_dispatcher.cycle.reasons import Reason, behind_head
+from queue_dispatcher.cycle.reasons import Reason, behind_head, behind_reservation
+from queue_dispatcher.cycle.reservation import Reservation
+from queue_dispatcher.cycle.reserved import lacking_of, start_of
+from queue_dispatcher.cycle.runtime import longest_within
 from queue_dispatcher.ledger.cells import Charge
 
 
@@ -26,7 +30,7 @@ class Outcome:
     which all were admitted. ``set_aside``: the classes whose next item was passed over, and why; ``kept``:
     what that keeps from others in its queue; ``others``: what those wait for that have room beside them.
     ``full``: by `Fit.is_preplaced`, what whoever has room waits for where no more of that kind may be
-    released.
+    released. ``reserved``: what is kept for reservations.
     """
 
     headroom: Headroom
@@ -38,6 +42,8 @@ class Outcome:
     set_aside: dict[ClassKey, Reason] = field(default_factory=dict)
     kept: dict[str, list[Charge]] = field(default_factory=dict)
     full: Mapping[bool, Reason] = field(default_factory=dict)
+    reserved: KeptRoom | None = None
+    now_ms: int = 0
 
 
 class Waits(Mapping[ClassKey, Reason]):
@@ -99,4 +105,23 @@ class Waits(Mapping[ClassKey, Reason]):
         fit = left.can_admit(shape)
         if fit is None:
             return left.why(shape)
+        reservation = self._kept_from(key, fit) if outcome.reserved is not None else None
+        if reservation is not None:
+            return self._behind(reservation)
         return outcome.full.get(fit.is_preplaced, outcome.others)
+
+    def _kept_from(self, key: ClassKey, fit: Fit) -> Reservation | None:
+        """The reservation that the first of a class would delay."""
+        kept = self._outcome.reserved
+        first = next((one for one in self._outcome.classes[key.queue] if one.key == key), None)
+        if kept is None or first is None:
+            return None
+        charge = fit.alternative.charge
+        return kept.refusing(first.items[0].id, key.queue, first.rank, key.runtime_ms, charge)
+
+    def _behind(self, reservation: Reservation) -> Reason:
+        item, now_ms = reservation.item, self._outcome.now_ms
+        # What runs no longer than a step counts as running that long.
+        most_s = longest_within(reservation.passes_ms(now_ms)) // 1000
+        lacking = lacking_of(reservation, self._outcome.headroom.ledger.tree.table)
+        return behind_reservation(item.name, lacking, start_of(reservation, now_ms), most_s, item.namespace)

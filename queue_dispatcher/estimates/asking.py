@@ -1,7 +1,8 @@
 """Asks the estimators what turns want to know, a few questions at a time, and tells what they said.
 
 A question goes to a few clusters first, then to ever more, until enough of them have room. After each such
-round it goes behind those that wait, so that a question to hundreds of clusters holds up nobody.
+round it goes behind those that wait, so that a question to hundreds of clusters holds up nobody. When a
+workload fits at the earliest, all clusters are asked, unless some have room for it now.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.answers import Plan
 from queue_dispatcher.estimates.budget import Budget
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
+from queue_dispatcher.estimates.earliest import cannot_be_told, fits_now
+from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Probing
 from queue_dispatcher.estimates.questions import (
     Question,
     StatedBinding,
@@ -35,10 +37,27 @@ MOST_CLUSTERS: Final = 64
 CALLS_PER_S: Final = 500
 BURST: Final = 2_000
 
-Ask = Callable[
-    [tuple[str, ...], pb.Gang, Mapping[str, list[pb.Gang]], bool], Awaitable[tuple[ClusterRoom, ...]]
-]
-"""Clusters, what is asked about, what is on its way by cluster, and whether to say where pods would go."""
+
+class Ask(Protocol):
+    """Asks the estimators of some clusters."""
+
+    async def __call__(
+        self,
+        clusters: tuple[str, ...],
+        gang: pb.Gang,
+        assumed: Mapping[str, list[pb.Gang]],
+        want_placement: bool,
+        endings: Endings | None = None,
+        of_choice: bool = False,
+        /,
+    ) -> tuple[ClusterRoom, ...]:
+        """A room for each cluster.
+
+        ``gang``: what is asked about; ``assumed``: by cluster, what is on its way, and what room is held for;
+        ``want_placement``: whether to say where pods would go. ``endings``: whether to say when it fits, and
+        by cluster what of that which runs there ends until when; ``of_choice``: and which of these have to,
+        as they can be ended, the earlier the rather.
+        """
 
 
 class Source(Protocol):
@@ -54,7 +73,7 @@ class _Asked:
 
     ``verdicts``: of the questions before the present one, of which ``plan`` says whom to ask yet, and what
     those have said that are not asked, ``heard`` what the others have, and ``next_round`` how many are asked
-    next. ``busy``: where something is on its way.
+    next. ``busy``: where something is on its way that may go elsewhere.
     """
 
     probing: Probing
@@ -67,6 +86,11 @@ class _Asked:
     plan: Plan | None = None
     heard: list[ClusterRoom] = field(default_factory=list)
     next_round: int = FIRST_CLUSTERS
+
+    def go_on_with(self, plan: Plan) -> None:
+        """Others are asked next, and more of them at once."""
+        self.plan = plan
+        self.next_round = min(MOST_CLUSTERS, 2 * self.next_round)
 
 
 class Asking:
@@ -130,8 +154,14 @@ class Asking:
                 logger.warning("question %s: the workload cannot be read: %s", probing.probe, error)
                 told = f"the workload's own object cannot be read from karmada-apiserver ({error.label})"
                 return Answered(probing, unknown=(told,), ends="karmada-apiserver answers")
-            asked.assumed, asked.releases = estimates.assumed(self._elapsed_ms()), estimates.releases
-            asked.busy = frozenset(asked.assumed)
+            asked.assumed = estimates.assumed(self._elapsed_ms(), probing.uses)
+            asked.releases = estimates.releases
+            # What waits goes nowhere; and where room is not held for it any more, that is told as room given.
+            asked.busy = frozenset(
+                name for name, of in asked.assumed.items() if not all(gang.waits for gang in of)
+            )
+        if probing.endings is not None:
+            return await self._go_on_when(asked, asked.questions, probing.endings)
         if len(asked.verdicts) == len(asked.questions):
             return self._answered(asked, ())
         question = asked.questions[len(asked.verdicts)]
@@ -143,17 +173,13 @@ class Asking:
                 asked.plan = estimates.answers.plan(probing.probe, question.clusters, self._elapsed_ms())
             asked.heard, asked.next_round = [], FIRST_CLUSTERS
         now, later = asked.plan.ask[: asked.next_round], asked.plan.ask[asked.next_round :]
-        if now:
-            wait_ms = self._budget.take(len(now), self._elapsed_ms())
-            if wait_ms:
-                await self._sleep(wait_ms / 1000)
-            for clusters, gang in question.by_gang(now):
-                asked.heard += await self._ask(clusters, gang, asked.assumed, question.is_guided)
+        await self._within_budget(len(now))
+        for clusters, gang in question.by_gang(now):
+            asked.heard += await self._ask(clusters, gang, asked.assumed, question.is_guided)
         rooms = (*asked.heard, *asked.plan.known)
         verdict, unknown = verdict_of(question, rooms)
         if later and (verdict is None or verdict.fits <= 0):
-            asked.plan = Plan(later, asked.plan.known)
-            asked.next_round = min(MOST_CLUSTERS, 2 * asked.next_round)
+            asked.go_on_with(Plan(later, asked.plan.known))
             return None
         if verdict is None:
             return self._answered(asked, unknown)
@@ -162,7 +188,7 @@ class Asking:
             silent = (room.cluster for room in rooms if room.unknown)
             verdict = replace(verdict, clusters=verdict.clusters.union(later, silent))
         if verdict.fits <= 0:
-            counted = estimates.counted(probing.clusters, self._elapsed_ms())
+            counted = estimates.counted(probing.clusters, self._elapsed_ms(), probing.uses)
             verdict = replace(verdict, reasons=(*verdict.reasons, *counted))
         asked.verdicts.append(verdict)
         if verdict.fits <= 0 or len(asked.verdicts) == len(asked.questions):
@@ -179,6 +205,31 @@ class Asking:
             asked.verdicts[-1] = replace(verdict, rooms=goes)
         asked.plan = None
         return None
+
+    async def _go_on_when(
+        self, asked: _Asked, questions: Sequence[Question], endings: Endings
+    ) -> Answered | None:
+        """The same when it fits, or who has to end, of which no earlier answer says anything."""
+        why = cannot_be_told(questions)
+        if why:
+            return self._answered(asked, (why,))
+        (question,) = questions
+        ask = (asked.plan or Plan(question.clusters)).ask
+        now, later = ask[: asked.next_round], ask[asked.next_round :]
+        await self._within_budget(len(now))
+        for clusters, gang in question.by_gang(now):
+            asked.heard += await self._ask(
+                clusters, gang, asked.assumed, False, endings, asked.probing.of_choice
+            )
+        if later and not fits_now(question, asked.heard):
+            asked.go_on_with(Plan(later))
+            return None
+        return self._answered(asked, ())
+
+    async def _within_budget(self, calls: int) -> None:
+        wait_ms = self._budget.take(calls, self._elapsed_ms()) if calls else 0
+        if wait_ms:
+            await self._sleep(wait_ms / 1000)
 
     def _answered(self, asked: _Asked, unknown: tuple[str, ...]) -> Answered:
         ends = "that estimator answers" if len(unknown) == 1 else "one of those estimators answers"

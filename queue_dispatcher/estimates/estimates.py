@@ -6,6 +6,8 @@ its pods have nodes there, as the estimators count them. Where nobody counts, th
 there, or for a few times as long as that takes others. What Karmada has put aside,
 or does not look at, is not on its way anywhere.
 
+Room that is reserved for what waits is told them beside that, but for questions about what may use it.
+
 An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
 room, that counts. If none does, the workload waits, and after ``wait_s`` it goes without: Karmada decides
 then, as it does where there are no estimators.
@@ -14,18 +16,32 @@ then, as it does where there are no estimators.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 from fairway.capacity.v1 import capacity_pb2 as pb
-from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.cycle.displacement import Pods
-from queue_dispatcher.cycle.items import is_everywhere, workload_of
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.items import (
+    asked_now,
+    earliest_probe,
+    is_everywhere,
+    plain_probe,
+    victims_probe,
+    workload_of,
+)
 from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.answers import Answers
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.earliest import MAX_EARLIEST, EarliestAnswer, answer_of
+from queue_dispatcher.estimates.held_rooms import HeldRoom, HeldRooms, held_room_of
+from queue_dispatcher.estimates.on_its_way import NEVER, NOWHERE, OnItsWay, Where, at_most, gangs_of
 from queue_dispatcher.estimates.questions import Question, pods_of
 from queue_dispatcher.estimates.verdicts import Verdicts
+from queue_dispatcher.estimates.victims import MAX_VICTIMS, VictimsAnswer, victims_of
 from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.fleet import ANYTHING
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 SETTLES_MS = 15_000
@@ -33,10 +49,9 @@ SETTLES_MS = 15_000
 LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 """Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
-_NEVER = 1 << 62
-Where = Mapping[str, tuple[tuple[str, str, int], ...]]
-"""By cluster: pod set, node, and how many pods."""
-NOWHERE: Where = MappingProxyType({})
+Endings = Mapping[str, tuple[tuple[WorkloadReference, int], ...]]
+"""By cluster: workloads that run there, and when each ends at the latest, in epoch milliseconds."""
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +79,31 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """What the estimators are to be asked: of a group, about each member beside those before."""
+    """What the estimators are to be asked: of a group, about each member beside those before.
+
+    ``through``: uids of reservations whose room it may use. ``endings``: asked is when it fits at the
+    earliest, if these end so, at ``day_ms`` since the epoch, and ``probe`` is an `earliest_probe`.
+    ``of_choice``: asked is which of these have to end, the earlier the rather, and it is a `victims_probe`.
+    """
 
     probe: str
     subjects: tuple[Subject, ...]
+    through: frozenset[str] = frozenset()
+    endings: Endings | None = None
+    day_ms: int = 0
+    of_choice: bool = False
 
     @property
     def clusters(self) -> frozenset[str]:
         """All clusters that any of it may go to."""
         return frozenset().union(*(subject.permitted for subject in self.subjects))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Uids of the reservations that are not counted against it. Its own is one of them only if that is
+        said, since the answer to the plain question is as good for others that are alike.
+        """
+        return self.through
 
     @property
     def pods(self) -> Pods:
@@ -101,29 +132,17 @@ class Answered:
     busy: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class OnItsWay:
-    """One released workload. ``gangs``: by cluster, what of it may come there; ``name``: empty for growth."""
-
-    probe: str
-    name: str
-    question: Question
-    gangs: Mapping[str, pb.Gang]
-    until_ms: int
-    placed_ms: int | None = None
-
-    @property
-    def is_growth(self) -> bool:
-        """Whether part of it runs already, and the rest is on its way."""
-        return not self.name
-
-
 class Estimates:
     """The estimates of one dispatcher; times are monotonic."""
 
     def __init__(self, wait_s: float) -> None:
         self.verdicts = Verdicts()
         self.answers = Answers()
+        self.earliest: dict[str, EarliestAnswer] = {}
+        """By question, as it asks about now: when it would fit, by what was said last."""
+        self.victims: dict[str, VictimsAnswer] = {}
+        """By question, as it asks about now: who has to end for it, by what was said last."""
+        self._reserved = HeldRooms()
         self._wait_ms = int(wait_s * 1000)
         # The questions that are being asked, and where room has appeared since.
         self._open: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
@@ -133,19 +152,83 @@ class Estimates:
         self._on_its_way: dict[str, OnItsWay] = {}
         self._reported_ms = 0.0
 
-    def ask(self, probe: str, subjects: Iterable[Subject]) -> Probing | None:
-        """What to ask to learn whether a workload of that question fits; None if that is being asked."""
+    def ask(
+        self, probe: str, subjects: Iterable[Subject], through: frozenset[str] = frozenset()
+    ) -> Probing | None:
+        """What to ask to learn whether a workload of that question fits; None if that is being asked.
+
+        ``through``: the reservations that ``probe`` is through, see `probe_through`.
+        """
         if probe in self._open:
             return None
         self._open[probe] = []
-        return Probing(probe, tuple(subjects))
+        return Probing(probe, tuple(subjects), through)
+
+    def ask_earliest(
+        self,
+        probe: str,
+        subjects: Iterable[Subject],
+        endings: Endings,
+        *,
+        day_ms: int,
+        through: frozenset[str] = frozenset(),
+    ) -> Probing | None:
+        """What to ask to learn when a workload of that question fits; None if that is being asked.
+
+        ``endings``: by cluster, what runs there; of what is left out nobody knows when it ends. ``day_ms``:
+        now, since the epoch. The answer is in ``earliest``, by ``probe``, which asks about now.
+        """
+        when = earliest_probe(probe)
+        if when in self._open:
+            return None
+        self._open[when] = []
+        return Probing(when, tuple(subjects), through, endings, day_ms)
+
+    def forget_earliest(self, probe: str) -> None:
+        """Nobody wants to know any more when it fits."""
+        self.earliest.pop(probe, None)
+
+    def ask_victims(
+        self,
+        probe: str,
+        subjects: Iterable[Subject],
+        endings: Endings,
+        *,
+        day_ms: int,
+        through: frozenset[str] = frozenset(),
+    ) -> Probing | None:
+        """What to ask to learn who has to end for a workload of that question; None if that is being asked.
+
+        ``endings``: by cluster, the workloads that can be ended there, the earlier the rather, and of equally
+        early ones those that come first. ``day_ms``: now, since the epoch. The answer is in ``victims``, by
+        ``probe``, which asks about now, until `forget_victims`; of too many the oldest are forgotten.
+        """
+        which = victims_probe(probe)
+        if which in self._open:
+            return None
+        self._open[which] = []
+        return Probing(which, tuple(subjects), through, endings, day_ms, of_choice=True)
+
+    def forget_victims(self, probe: str) -> None:
+        """Nobody wants to know any more who has to end for it."""
+        self.victims.pop(probe, None)
+
+    def foretell(self, probe: str, room: Earliest, *, elapsed_ms: int, day_ms: int) -> None:
+        """Those are being ended that have to be for it: as if the estimators had said that there is room now,
+        until they are asked when there is.
+        """
+        self.earliest[probe] = EarliestAnswer(elapsed_ms, replace(room, at_ms=day_ms, workloads=()))
 
     def questions(self, probe: str) -> tuple[Question, ...] | None:
         """The questions of an earlier asking; None where they have to be made."""
-        return self._questions.get(probe)
+        return self._questions.get(plain_probe(probe))
 
     def answered(self, event: Answered, elapsed_ms: int) -> str:
-        """Take in what was said; ``fits``, ``waits``, ``unknown``, or ``without`` if it goes without."""
+        """Take in what was said; ``fits``, ``waits``, ``unknown``, or ``without`` if it goes without.
+
+        Of what was asked when it fits: ``fits``, ``later`` or ``unknown``; the same of who has to end for it,
+        and ``waits`` where no end would help.
+        """
         probe = event.probing.probe
         answer = self._take_in(event, elapsed_ms)
         for room in self._open.pop(probe, ()):
@@ -158,7 +241,11 @@ class Estimates:
         if event.questions is not None:
             if len(self._questions) >= MAX_QUESTIONS:
                 self._questions.clear()
-            self._questions[probe] = event.questions
+            self._questions[plain_probe(probe)] = event.questions
+        if event.probing.of_choice:
+            return self._told_who(event, elapsed_ms)
+        if event.probing.endings is not None:
+            return self._told_when(event, elapsed_ms)
         if event.rooms:
             self.answers.put(probe, event.probing.pods, event.rooms, event.busy, elapsed_ms)
         if event.unknown:
@@ -168,6 +255,77 @@ class Estimates:
         since = self.verdicts.releases if event.releases is None else event.releases
         self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms, since)
         return "fits" if verdict.fits > 0 else "waits"
+
+    def _told_when(self, event: Answered, elapsed_ms: int) -> str:
+        probing, asked_ms = event.probing, elapsed_ms - event.took_ms
+        probe = asked_now(probing.probe)
+        if event.unknown or not event.questions:
+            answer = EarliestAnswer(asked_ms, unknown="; ".join(event.unknown[:2]))
+        else:
+            last, own = self.earliest.get(probe), self.reserved(probing.subjects[0].binding.uid)
+            before = own or (last.best if last is not None else None)
+            answer = answer_of(event.questions[0], event.rooms, before, probing.day_ms, asked_ms)
+        _remember(self.earliest, probe, answer, MAX_EARLIEST)
+        if answer.best is not None:
+            return "later"
+        return "unknown" if answer.unknown else "fits"
+
+    def _told_who(self, event: Answered, elapsed_ms: int) -> str:
+        asked_ms = elapsed_ms - event.took_ms
+        if event.unknown or not event.questions:
+            answer = VictimsAnswer(asked_ms, unknown="; ".join(event.unknown[:2]))
+        else:
+            answer = victims_of(event.questions[0], event.rooms, asked_ms)
+        _remember(self.victims, asked_now(event.probing.probe), answer, MAX_VICTIMS)
+        if answer.fits:
+            return "fits"
+        if answer.rooms:
+            return "later"
+        return "unknown" if answer.unknown else "waits"
+
+    def reserve(self, uid: str, name: str, probe: str, earliest: Earliest) -> bool:
+        """Hold room for what waits, as ``earliest`` says, until `unreserve`; in place of what it had.
+
+        ``uid``: of its binding; ``name``: of the workload, empty for growth. Said again it changes nothing
+        but when the room is thought to be free. False, and nothing is changed, where the question ``probe``
+        is not known any more: to be asked again.
+        """
+        before, plain = self._reserved.get(uid), plain_probe(probe)
+        if before is not None and before.waiting.probe == plain:
+            question = before.waiting.question
+        else:
+            questions = self.questions(probe) or ()
+            if len(questions) != 1:
+                return False
+            (question,) = questions
+        made = held_room_of(plain, name, question, earliest)
+        self._reserved.put(uid, made)
+        if before is not None and made.holds_as(before):
+            return True
+        if before is not None:
+            self._let_go(before)
+        # However much room is left, answers from before do not tell pods to keep off the nodes that are held;
+        # of pods that are not known all of it is taken.
+        self.verdicts.room_taken((earliest.cluster,), ())
+        return True
+
+    def unreserve(self, uid: str) -> None:
+        """Hold no room for it any more, if any is held."""
+        before = self._reserved.drop(uid)
+        if before is not None:
+            self._let_go(before)
+
+    def _let_go(self, reservation: HeldRoom) -> None:
+        self.room_given({reservation.earliest.cluster: {ANYTHING: 1}})
+
+    def reserved(self, uid: str) -> Earliest | None:
+        """Where room is held for it; None where none is."""
+        known = self._reserved.get(uid)
+        return known.earliest if known is not None else None
+
+    def reservations(self) -> Iterator[tuple[str, HeldRoom]]:
+        """By uid, what room is held for, in the order in which that began."""
+        return iter(self._reserved)
 
     @property
     def releases(self) -> int:
@@ -187,8 +345,11 @@ class Estimates:
         self.verdicts.room_given(room)
 
     def abandon(self) -> None:
-        """What is being asked has no answer any more."""
+        """What is being asked has no answer any more; nor is any room held, as only a leader does."""
         self._open.clear()
+        self._reserved.clear()
+        self.earliest.clear()
+        self.victims.clear()
 
     def released(
         self,
@@ -206,22 +367,26 @@ class Estimates:
         ``places``: by uid, where to, and ``taken``: as of `Verdicts.admitted`; empty where Karmada chooses.
         ``where``: by uid, on which nodes its pods are going to be, as far as they are told.
         What says where is on its way there until it is placed or called off, however long the write takes.
+        No room is held for them besides.
         """
+        for uid in members:
+            # It may use other room than was held.
+            self.unreserve(uid)
         nodes: dict[str, set[str]] = {}
         for cluster, told in (pair for of in where.values() for pair in of.items()):
             nodes.setdefault(cluster, set()).update(node for _, node, _ in told)
         self.verdicts.admitted(probe, taken if places else None, nodes)
-        for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
+        for (uid, name), question in zip(members.items(), self.questions(probe) or (), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
-            gangs = _gangs(question, name, places.get(uid, anywhere), where.get(uid, NOWHERE))
-            self._on_its_way[uid] = OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
+            gangs = gangs_of(question, name, places.get(uid, anywhere), where.get(uid, NOWHERE))
+            self._on_its_way[uid] = OnItsWay(probe, name, question, gangs, NEVER if places else until_ms)
 
     def placed(self, uid: str, places: Sequence[Placed] | None, elapsed_ms: int) -> None:
         """It is placed, with None for ``places`` as it was released; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
             until_ms = elapsed_ms + self.settles_ms
-            gangs = known.gangs if places is None else _gangs(known.question, known.name, places)
+            gangs = known.gangs if places is None else gangs_of(known.question, known.name, places)
             self._on_its_way[uid] = replace(known, gangs=gangs, until_ms=until_ms, placed_ms=elapsed_ms)
 
     @property
@@ -244,8 +409,8 @@ class Estimates:
         gangs = way.gangs
         if way.is_growth:
             # Nobody can tell its pods from those before; but no more of it can be on its way than lack nodes.
-            gangs = {cluster: _at_most(gang, lacking) for cluster, gang in gangs.items()}
-        self._on_its_way[uid] = replace(way, gangs=gangs, until_ms=_NEVER)
+            gangs = {cluster: at_most(gang, lacking) for cluster, gang in gangs.items()}
+        self._on_its_way[uid] = replace(way, gangs=gangs, until_ms=NEVER)
 
     def called_off(self, uid: str) -> None:
         """It is placed no more, or has arrived."""
@@ -264,7 +429,7 @@ class Estimates:
     ) -> None:
         """It was released and placed by another leader, and lacks nodes."""
         if uid not in self._on_its_way:
-            gangs = _gangs(question, name, places)
+            gangs = gangs_of(question, name, places)
             until_ms = elapsed_ms + self.settles_ms
             self._on_its_way[uid] = OnItsWay("", name, question, gangs, until_ms, elapsed_ms)
 
@@ -306,23 +471,36 @@ class Estimates:
             if not is_kept:
                 del self._on_its_way[uid]
 
-    def assumed(self, elapsed_ms: int) -> dict[str, list[pb.Gang]]:
-        """By cluster, what the estimators do not see yet."""
+    def assumed(self, elapsed_ms: int, without: Collection[str] = ()) -> dict[str, list[pb.Gang]]:
+        """By cluster, what the estimators do not see yet, and behind that what room is held for there.
+
+        But for the reservations ``without``, by uid; what is on its way counts against everybody.
+        """
         assumed: dict[str, list[pb.Gang]] = {}
         for _, way in self.on_their_way(elapsed_ms):
             for cluster, gang in way.gangs.items():
                 assumed.setdefault(cluster, []).append(gang)
+        for cluster, gang in self._reserved.against(without):
+            assumed.setdefault(cluster, []).append(gang)
         return assumed
 
-    def counted(self, clusters: Collection[str], elapsed_ms: int) -> tuple[str, ...]:
-        """What is to be told with a refusal by these clusters: how much was counted that may go elsewhere."""
+    def counted(
+        self, clusters: Collection[str], elapsed_ms: int, without: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """What is to be told with a refusal by these clusters: how much was counted that may go elsewhere,
+        and for how many room is held, but for those ``without``.
+        """
         count = sum(
             way.placed_ms is None and way.until_ms > elapsed_ms and not way.gangs.keys().isdisjoint(clusters)
             for way in self._on_its_way.values()
         )
-        if not count:
-            return ()
-        return (f"{count} released before and not placed yet are counted as if they went there",)
+        held = sum(cluster in clusters for cluster, _ in self._reserved.against(without))
+        told = []
+        if count:
+            told.append(f"{count} released before and not placed yet are counted as if they went there")
+        if held:
+            told.append(f"room is reserved there for {held} that {'wait' if held > 1 else 'waits'} longer")
+        return tuple(told)
 
     def _known(self, probe: str, *, fits: bool) -> None:
         """The question has an answer; what may go elsewhere waits on while nobody knows about that."""
@@ -349,6 +527,14 @@ class Estimates:
         return "unknown"
 
 
+def _remember(answers: dict[str, _Answer], probe: str, answer: _Answer, most: int) -> None:
+    """Put it behind all others, and forget the oldest that are too many."""
+    answers.pop(probe, None)
+    while len(answers) >= most:
+        del answers[next(iter(answers))]
+    answers[probe] = answer
+
+
 def _together(verdicts: tuple[Verdict, ...]) -> Verdict:
     """What the answers about all members of a group mean for it; no question is no doubt."""
     if not verdicts:
@@ -359,40 +545,3 @@ def _together(verdicts: tuple[Verdict, ...]) -> Verdict:
     if len(verdicts) == 1:
         return verdicts[0]
     return Verdict(1, frozenset().union(*(verdict.clusters for verdict in verdicts)), members=verdicts)
-
-
-def _gangs(
-    question: Question, name: str, places: Iterable[Placed], where: Where = NOWHERE
-) -> dict[str, pb.Gang]:
-    """By cluster, what of a workload comes there: its share, if that is known and one of alike pods."""
-    named: dict[int, pb.Gang] = {}
-    gangs = {}
-    for place in places:
-        asked = question.gang_at(place.cluster)
-        whole = named.get(id(asked))
-        if whole is None:
-            whole = named[id(asked)] = pb.Gang()
-            whole.CopyFrom(asked)
-            whole.name = name
-        gangs[place.cluster] = whole
-        if question.adds_up and place.replicas > 0:
-            gangs[place.cluster] = _at_most(whole, place.replicas)
-        if place.cluster in where:
-            part = pb.Gang()
-            part.CopyFrom(gangs[place.cluster])
-            part.where.extend(
-                pb.Assignment(pod_set=pod_set, node=node, pods=pods)
-                for pod_set, node, pods in where[place.cluster]
-            )
-            gangs[place.cluster] = part
-    return gangs
-
-
-def _at_most(gang: pb.Gang, copies: int) -> pb.Gang:
-    """The gang, or one of so many copies where it has more."""
-    if gang.copies <= copies:
-        return gang
-    part = pb.Gang()
-    part.CopyFrom(gang)
-    part.copies = copies
-    return part

@@ -8,7 +8,6 @@ why is told.
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, Self, TypeVar
@@ -18,10 +17,11 @@ from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.estimates.endpoints import Endpoints
+from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.placements import PLACEMENTS, clear_nonsense, room_of, short
 from queue_dispatcher.estimates.promise_requests import Told, named, requests_of
 from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.settings import EstimatorSettings
@@ -32,12 +32,8 @@ _T = TypeVar("_T")
 
 _SUMMARY_TIMEOUT_S: Final = 30.0
 SERVICE: Final = "fairway.capacity.v1.Capacity"
-_DOUBT: Final = "doubt"
-_PLACEMENTS: Final = 8
-"""So many workloads that are alike can be told where to go by one answer."""
-_MOST_ASSIGNMENTS: Final = 50_000
-"""More in one answer name no nodes that anybody would be told."""
-_MOST_NAME: Final = 253
+_MOST_ENDINGS: Final = 10_000
+"""Workloads of one cluster of which is told when they end."""
 _KEEPS_NONE_S: Final = 60.0
 _PROMISE_TIMEOUT_S: Final = 3.0
 _PATIENCE_S: Final = 1.0
@@ -60,19 +56,6 @@ _IN_WORDS: Final = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "it takes too long",
     grpc.StatusCode.INVALID_ARGUMENT: "it cannot read the question",
 }
-_ALGEBRA: Final = frozenset(("component", "gang", "not_known", "either_way", "understated"))
-"""Kinds of reasons that say how an answer was found."""
-_SHORT_OF: Final = ("insufficient", "never_fits")
-_SAID_ALREADY: Final = {
-    "short": _SHORT_OF,
-    "too_few_nodes": _SHORT_OF,
-    "no_such_node": ("node_selector",),
-    "untolerated": ("taint", "node_selector"),
-}
-"""By kind of the first reason, those that say no more."""
-_ADDRESS: Final = re.compile(
-    r"https?://\S+|(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+:\d{2,5}\b|\b\d+\.\d+\.\d+\.\d+\b"
-)
 
 
 class Estimators:
@@ -114,11 +97,15 @@ class Estimators:
         gang: pb.Gang,
         assumed: Mapping[str, Sequence[pb.Gang]],
         want_placement: bool = False,
+        endings: Endings | None = None,
+        of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each of the clusters, beside what is ``assumed`` to be on its way.
 
-        ``want_placement``: they have witnesses. A room for each cluster, in their order. Never raises for
-        what an estimator does.
+        ``want_placement``: they have witnesses. ``endings``: they tell the earliest moment, if what runs in a
+        cluster ends so; of what ends last no more is told than an estimator reads, which is as if nobody knew
+        when that ends. ``of_choice``: these can be ended, the earlier the rather, and they tell which have
+        to. A room for each cluster, in their order. Never raises for what an estimator does.
         """
         rooms: dict[str, ClusterRoom] = {}
         # Clusters of one estimator share a question, but for those with something assumed of their own.
@@ -128,9 +115,17 @@ class Estimators:
             if address is None:
                 rooms[cluster] = ClusterRoom(cluster, 0, unknown="no estimator of it is configured")
             else:
-                asked.setdefault((address, cluster if assumed.get(cluster) else ""), []).append(cluster)
+                is_alone = assumed.get(cluster) or (endings and endings.get(cluster))
+                asked.setdefault((address, cluster if is_alone else ""), []).append(cluster)
         calls = [
-            self._ask(address, names, gang, assumed.get(alone, ()), want_placement)
+            self._ask(
+                address,
+                names,
+                gang,
+                assumed.get(alone, ()),
+                want_placement,
+                None if endings is None else _endings(endings.get(alone, ()), of_choice),
+            )
             for (address, alone), names in asked.items()
         ]
         for answers in await asyncio.gather(*calls):
@@ -208,7 +203,7 @@ class Estimators:
                 # An older one: what is on its way is told it with each question.
                 self._keep_none[endpoint] = self._clock() + _KEEPS_NONE_S
             elif error.code() in _REFUSALS:
-                logger.warning("estimator %s: refuses promises: %s", endpoint, _short(error.details()))
+                logger.warning("estimator %s: refuses promises: %s", endpoint, short(error.details()))
             else:
                 logger.debug("estimator %s: keeps no promises: %s", endpoint, error)
             return {}
@@ -242,13 +237,15 @@ class Estimators:
         gang: pb.Gang,
         assumed: Sequence[pb.Gang],
         want_placement: bool,
+        endings: pb.Endings | None,
     ) -> list[ClusterRoom]:
         request = pb.PlaceRequest(
             clusters=clusters,
             gang=gang,
             assumed=assumed,
             want_placement=want_placement,
-            placements=_PLACEMENTS if want_placement else 0,
+            placements=PLACEMENTS if want_placement else 0,
+            endings=endings,
         )
         method = f"/{SERVICE}/Place"
         try:
@@ -259,22 +256,17 @@ class Estimators:
         except grpc.aio.AioRpcError as error:
             remedy = _REMEDIES.get(error.code(), "look at its log")
             what = error.code().name.lower()
-            self._trouble(address, clusters, f"{what}: {_short(error.details())}; {remedy}")
+            self._trouble(address, clusters, f"{what}: {short(error.details())}; {remedy}")
             return [_unanswered(cluster, _IN_WORDS.get(error.code(), what)) for cluster in clusters]
         except DecodeError as error:
-            self._trouble(address, clusters, f"an answer that is no PlaceResponse ({_short(str(error))})")
+            self._trouble(address, clusters, f"an answer that is no PlaceResponse ({short(str(error))})")
             return [_unanswered(cluster, "its answer cannot be read") for cluster in clusters]
-        malformed = {one.cluster: _nonsense(one.placement) for one in response.clusters}
-        wrong = next((f"of {name}: {what}" for name, what in malformed.items() if what), "")
+        wrong = clear_nonsense(response.clusters, endings)
         if wrong:
-            self._trouble(address, clusters, f"nodes {wrong}; no pods are told where to go")
+            self._trouble(address, clusters, wrong)
         else:
             self._troubles.pop(address, None)
-        for one in response.clusters:
-            if malformed[one.cluster]:
-                # The room counts all the same.
-                one.ClearField("placement")
-        answered = {one.cluster: _room(one, max(1, gang.copies), bool(assumed)) for one in response.clusters}
+        answered = {one.cluster: room_of(one, max(1, gang.copies), assumed) for one in response.clusters}
         return [
             answered.get(cluster) or _unanswered(cluster, "it says nothing of that cluster")
             for cluster in clusters
@@ -314,78 +306,10 @@ def _unanswered(cluster: str, what: str) -> ClusterRoom:
     return ClusterRoom(cluster, 0, unknown=f"the estimator of {cluster} gives no answer: {what}")
 
 
-def _room(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> ClusterRoom:
-    doubt = next((reason.text for reason in placement.reasons if reason.kind == _DOUBT), "")
-    # A doubt beside room is about more than what was found.
-    unknown = f"{placement.cluster}: {_discreet(_short(doubt))}" if doubt and not placement.fits else ""
-    most = placement.empty_bound if placement.HasField("empty_bound") else None
-    witnesses = _witnesses(placement, copies, is_busy)
-    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most, witnesses)
-
-
-def _witnesses(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> tuple[Witness, ...]:
-    """Where so many copies go, and as many again; on no nodes where a kube-scheduler does as well by itself.
-
-    Nobody knows whether it does where something is on its way, ``is_busy``, that may go elsewhere than
-    thought: pods that are alike become whole all the same, others are told.
-    What becomes whole by itself is told for packing's sake alone, if at all.
-    """
-    wanted = min(copies, placement.fits)
-    pod_sets = {one.pod_set for one in placement.placement}
-    is_whole = placement.spread_fits >= wanted and not (is_busy and len(pod_sets) > 1)
-    if wanted <= 0 or not pod_sets:
-        return ()
-    by_nth: dict[int, list[pb.Assignment]] = {}
-    for one in placement.placement:
-        by_nth.setdefault(one.nth, []).append(one)
-    if is_whole and not placement.packs:
-        return (LEFT_ALONE,) * len(by_nth)
-    return tuple(_witness(by_nth[nth], placement.ranks_by_size, is_whole) for nth in sorted(by_nth))
-
-
-def _nonsense(placement: Sequence[pb.Assignment]) -> str:
-    """What cannot be meant in what an estimator says of nodes; empty where nothing is."""
-    if len(placement) > _MOST_ASSIGNMENTS:
-        return f"{len(placement)} assignments, more than {_MOST_ASSIGNMENTS}"
-    nths: set[int] = set()
-    seen: set[tuple[int, str, str]] = set()
-    for one in placement:
-        if one.pods <= 0:
-            return f"{one.pods} pods"
-        if not 0 < len(one.node) <= _MOST_NAME:
-            return f"a name of {len(one.node)} characters"
-        nths.add(one.nth)
-        seen.add((one.nth, one.pod_set, one.node))
-    if nths and not (min(nths) == 0 and max(nths) == len(nths) - 1 < _PLACEMENTS):
-        return "placements that were not asked for"
-    return "" if len(seen) == len(placement) else "one named twice"
-
-
-def _witness(assignments: Iterable[pb.Assignment], ranks_by_size: bool, only_packs: bool) -> Witness:
-    nodes: dict[str, list[tuple[str, int]]] = {}
-    spare = set()
-    for one in assignments:
-        nodes.setdefault(one.pod_set, []).append((one.node, one.pods))
-        if one.spare:
-            spare.add((one.pod_set, one.node))
-    told = tuple((pod_set, tuple(where)) for pod_set, where in nodes.items())
-    return Witness(told, ranks_by_size, frozenset(spare), only_packs)
-
-
-def _why(placement: pb.ClusterPlacement) -> str:
-    """The first two reasons that people act on; what the search has found beside them is its own business."""
-    reasons = [reason for reason in placement.reasons if reason.kind != _DOUBT]
-    telling = [reason for reason in reasons if reason.kind not in _ALGEBRA] or reasons
-    if not telling:
-        return ""
-    first, *others = telling
-    more = [reason.text for reason in others if reason.kind not in _SAID_ALREADY.get(first.kind, ())]
-    return _short("; ".join((first.text, *more[:1])))
-
-
-def _discreet(text: str) -> str:
-    """The text without addresses of servers."""
-    return _ADDRESS.sub("(address)", text)
+def _endings(endings: Sequence[tuple[WorkloadReference, int]], of_choice: bool) -> pb.Endings:
+    soonest = sorted(endings, key=lambda pair: pair[1])[:_MOST_ENDINGS]
+    told = [pb.Ending(workload=named(one), at_ms=at_ms) for one, at_ms in soonest]
+    return pb.Endings(endings=told, of_choice=of_choice)
 
 
 def _devices(summary: pb.ClusterSummary) -> dict[str, int]:
@@ -396,7 +320,3 @@ def _devices(summary: pb.ClusterSummary) -> dict[str, int]:
         )
         total[product.resource] = total.get(product.resource, 0) + max(0, usable)
     return total
-
-
-def _short(text: str | None) -> str:
-    return (text or "")[:300]

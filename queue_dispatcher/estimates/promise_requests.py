@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fairway.capacity.v1 import capacity_pb2 as pb
+from fairway.workloads.workload_name import WorkloadName
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 
@@ -102,6 +103,11 @@ def _anywhere(gang: pb.Gang) -> pb.Gang:
     bare.CopyFrom(gang)
     bare.ClearField("where")
     return bare
+
+
+def name_of(workload: WorkloadReference) -> WorkloadName:
+    """By what estimators tell the workload from others."""
+    return WorkloadName(workload.namespace, workload.name, workload.kind, workload.group)
 
 
 def named(workload: WorkloadReference) -> pb.WorkloadName:

@@ -1,7 +1,8 @@
 """What the estimators are promised, decided from the state as it is and never from what was told before.
 
 That is what waits to be placed, and what is placed and has pods that lack nodes. So a new leader goes on with
-what the one before has released, as soon as it knows that pods of it lack nodes. Pure.
+what the one before has released, as soon as it knows that pods of it lack nodes. Behind all that comes what
+waits and has a reservation: room is held for it that nobody else is to be placed on. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,8 @@ from typing import Final, NamedTuple
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.estimates.estimates import Estimates, OnItsWay
+from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.on_its_way import OnItsWay
 
 HOLDS_S: Final = 10.0
 """For so long a promise is kept that is not told again."""
@@ -19,7 +21,7 @@ MOST: Final = 2_000
 
 
 class Promised(NamedTuple):
-    """One workload on its way to a cluster, with all of its pods there."""
+    """One workload on its way to a cluster, or waiting for room there, with all of its pods there."""
 
     uid: str
     workload: WorkloadReference
@@ -30,9 +32,16 @@ Lists = Mapping[str, Sequence[Promised]]
 
 
 def promised(estimates: Estimates, cache: Cache, elapsed_ms: int) -> dict[str, list[Promised]]:
-    """By cluster, what is on its way there."""
+    """By cluster, what is on its way there, and then what waits for room that is held there."""
     lists: dict[str, list[Promised]] = {}
-    for uid, way in estimates.on_their_way(elapsed_ms):
+    coming = dict(estimates.on_their_way(elapsed_ms))
+    # A workload is named once in a cluster: of one that grows while pods of it are on their way, those count.
+    waiting = (
+        (uid, one.waiting)
+        for uid, one in estimates.reservations()
+        if uid not in coming or one.earliest.cluster not in coming[uid].gangs
+    )
+    for uid, way in (*coming.items(), *waiting):
         entry = cache.entries.get(uid)
         if entry is None:
             continue

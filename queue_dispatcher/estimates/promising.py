@@ -1,5 +1,7 @@
 """Tells the estimators each second what is on its way, and sooner what is new, so that they keep room for it.
 
+So it is with room that is reserved for what waits; of that no pods are counted.
+
 Until an estimator knows of a release, others may be told that its room is free.
 """
 
@@ -109,9 +111,11 @@ class Promising:
         counted: set[tuple[str, str]] = set()
         for cluster, counts in found.items():
             of = lists.get(cluster, ())
-            counted.update((cluster, one.uid) for one in of)
-            if of:
-                self._tell(cluster, {one.uid: count for one, count in zip(of, counts, strict=True)})
+            # Whoever waits for room in the cluster may run there too, as what grows.
+            placed = {one.uid: count for one, count in zip(of, counts, strict=True) if not one.gang.waits}
+            counted.update((cluster, uid) for uid in placed)
+            if placed:
+                self._tell(cluster, placed)
         self._counted = frozenset(counted)
 
     async def _adopt(self) -> None:

@@ -81,7 +81,7 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
         for entry, alternative in zip(members, split, strict=True)
         if alternative.keeps
     }
-    admission = Admission(item, records, chosen, kept)
+    admission = Admission(item, records, chosen, kept, passes=action.passes)
     tell_released(state, item, probe, chosen, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])

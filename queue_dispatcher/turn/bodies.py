@@ -8,7 +8,7 @@ from queue_dispatcher.bindings.admission import admission_record, placed_flavors
 from queue_dispatcher.bindings.override_policy import override_policy, policy_path
 from queue_dispatcher.bindings.phase import Moment, began_day_ms, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -19,6 +19,8 @@ from queue_dispatcher.bindings.state import (
     Shrinking,
 )
 from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.checks import may_start, retried, why_retried
+from queue_dispatcher.cache.claims import COOLDOWN_MS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
@@ -60,6 +62,8 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return patches.leave(binding, loss.stays) if loss is not None and loss.stays else None
         case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
             return _take_back_growth(entry, state, now)
+        case Purpose.RETRY_CHECK if isinstance(state, Pending):
+            return _retry_check(cache, entry, state, now)
         case Purpose.STARTED if isinstance(state, Admitted) and is_placed(entry):
             return patches.started(binding, replace(state.record, tries=0))
         case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.running.parked:
@@ -78,7 +82,10 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         if member is None:
             return None
         cache.refresh(member)
-        if not _still_wants(member, admission.records[uid], is_forward=uid in cache.forward):
+        is_forward = uid in cache.forward
+        if not _still_wants(member, admission.records[uid], is_forward=is_forward):
+            return None
+        if not is_forward and not _is_approved(cache, member):
             return None
         if uid in admission.choices and not _may_go(cache, member, admission.choices[uid]):
             return None
@@ -116,8 +123,22 @@ def _evict(cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment) -
     if found is None or record is None or not is_dealt_with(entry):
         return None
     # It is none of its failures either.
-    requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, found.reason, found.cause)
+    not_before_ms = now.day_ms + (COOLDOWN_MS if found.cause is Cause.PREEMPTED else 0)
+    requeue = RequeueRecord(
+        record.tries, not_before_ms, record.enqueued_ms, found.reason, found.cause, found.by
+    )
     return patches.stop(entry.binding, requeue)
+
+
+def _retry_check(cache: Cache, entry: Entry, state: Pending, now: Moment) -> Mapping[str, object] | None:
+    queue = cache.queues.queues.cluster_queues.get(state.queue.cluster_queue)
+    answers = retried(entry, queue.checks) if queue is not None else []
+    if not answers or entry.uid not in cache.checks.retries:
+        return None
+    count = state.tries + 1
+    not_before_ms = now.day_ms + promised_to(entry).backoff_ms(count)
+    requeue = RequeueRecord(count, not_before_ms, state.enqueued_ms, why_retried(answers[0]))
+    return patches.ask_again(entry.binding, requeue, [one.check for one in answers])
 
 
 def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str, object] | None:
@@ -202,6 +223,15 @@ def _may_go(cache: Cache, entry: Entry, choice: Choice) -> bool:
     return choice.placement == entry.binding.placement and permitted.issuperset(
         place.cluster for place in choice.more
     )
+
+
+def _is_approved(cache: Cache, entry: Entry) -> bool:
+    """Whether no check has taken back its word since; growth is not asked about."""
+    state = entry.state
+    if not isinstance(state, Pending):
+        return True
+    queue = cache.queues.queues.cluster_queues.get(state.queue.cluster_queue)
+    return queue is None or may_start(entry, queue.checks)
 
 
 def _still_wants(entry: Entry, record: AdmissionRecord, *, is_forward: bool) -> bool:

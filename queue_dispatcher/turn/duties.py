@@ -35,6 +35,10 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
         purpose = _PURPOSES.get(type(entry.state))
         if purpose is not None and may_write(entry, day_ms):
             writes.append(begin(entry, purpose, uid))
+    for uid in sorted(() if cache.observes else cache.checks.retries):
+        entry = cache.entries[uid]
+        if may_write(entry, day_ms):
+            writes.append(begin(entry, Purpose.RETRY_CHECK, uid))
     return writes
 
 
@@ -64,7 +68,7 @@ def next_retry_ms(cache: Cache, day_ms: int) -> int | None:
     """When a duty whose write failed may be tried again; None if there is none."""
     due = [
         entry.retry_ms
-        for uid in (*cache.duties, *cache.forward)
+        for uid in (*cache.duties, *cache.forward, *cache.checks.retries)
         if (entry := cache.entries[uid]).retry_ms > day_ms and not entry.is_writing
     ]
     return min(due, default=None)

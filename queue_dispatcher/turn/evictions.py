@@ -37,10 +37,11 @@ MATES_WAIT_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """That a workload is to be taken back, and why."""
+    """That a workload is to be taken back, and why; ``by``: for which item, empty for none."""
 
     cause: Cause
     reason: str
+    by: str = ""
 
 
 def eviction_of(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
@@ -54,7 +55,7 @@ def eviction_of(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
         found = _own(cache, mate, now) if may_be_stopped(mate) else None
         if found is not None:
             name = mate.binding.workload.name
-            return Eviction(found.cause, f"{name}, which started with it, {found.reason}")
+            return Eviction(found.cause, f"{name}, which started with it, {found.reason}", found.by)
     return None
 
 
@@ -72,9 +73,10 @@ def evictions(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
         if isinstance((entry := cache.entries[uid]).state, Admitted) and may_write(entry, now.day_ms)
     ]
     writes += _evicted(state, ends.by_time, now, lambda order: order.first(now.elapsed_ms, now.elapsed_ms))
-    writes += _evicted(state, ends.drained, now, lambda order: order.first(now.elapsed_ms))
+    for order in (ends.drained, ends.displaced):
+        writes += _evicted(state, order, now, lambda order: order.first(now.elapsed_ms))
     at_ms = ends.by_time.next_rank()
-    looks = [one.next_look_ms() for one in (ends.by_time, ends.drained)]
+    looks = [one.next_look_ms() for one in (ends.by_time, ends.drained, ends.displaced)]
     due = [ms for ms in (at_ms, *looks) if ms is not None and ms > now.elapsed_ms]
     return writes, now.day_ms + min(due) - now.elapsed_ms if due else None
 
@@ -121,7 +123,10 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
     if end is not None and end.at_ms <= now.day_ms:
         return Eviction(Cause.MAX_RUNTIME, f"ran for {end.limit.by}")
     queue = cache.drained_by(entry)
-    return Eviction(Cause.DRAINED, f"runs in {queue}, which is drained") if queue else None
+    if queue:
+        return Eviction(Cause.DRAINED, f"runs in {queue}, which is drained")
+    displaced = cache.ends.displaced_by.get(entry.uid)
+    return Eviction(Cause.PREEMPTED, displaced.why, displaced.by) if displaced is not None else None
 
 
 def _may_go(entry: Entry, now: Moment) -> bool:

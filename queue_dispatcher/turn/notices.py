@@ -4,19 +4,29 @@ from dataclasses import dataclass
 
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
-from queue_dispatcher.cache.entry import Entry, FinishedNotice, ReachedNotice, RestartedNotice
+from queue_dispatcher.cache.entry import (
+    Entry,
+    FinishedNotice,
+    MaxWaitMissedNotice,
+    ReachedNotice,
+    RestartedNotice,
+)
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.choice import Choice
 
 
 @dataclass(frozen=True, slots=True)
 class AdmittedNotice:
-    """The binding, or its growth, was released after so long in the queue; ``choice``: where to."""
+    """The binding, or its growth, was released after so long in the queue; ``choice``: where to.
+
+    ``passes``: past a reservation.
+    """
 
     entry: Entry
     record: AdmissionRecord
     waited_ms: int
     choice: Choice | None = None
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,31 @@ class EvictedNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservedNotice:
+    """The binding, or the group that it is the first of, holds a reservation, which was not told yet."""
+
+    entry: Entry
+    queue: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUpNotice:
+    """Its reservation was given up."""
+
+    entry: Entry
+    queue: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class FulfilledNotice:
+    """What held a reservation was released."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedNotice:
     """The API server refuses a write."""
 
@@ -66,7 +101,8 @@ class StaleNotice:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredNotice:
-    """Estimators were asked. ``answer``: ``fits``, ``waits``; where nobody knew, ``unknown``, ``without``.
+    """Estimators were asked. ``answer``: ``fits``, ``waits``; ``later`` to when it fits; where nobody knew,
+    ``unknown``, ``without``.
 
     ``unknown``: of the last two, why nobody knew.
     """
@@ -81,9 +117,13 @@ Notice = (
     | ReachedNotice
     | FinishedNotice
     | RestartedNotice
+    | MaxWaitMissedNotice
     | TakenBackNotice
     | LostNotice
     | EvictedNotice
+    | ReservedNotice
+    | GivenUpNotice
+    | FulfilledNotice
     | RefusedNotice
     | StaleNotice
     | AnsweredNotice

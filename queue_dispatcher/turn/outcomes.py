@@ -6,12 +6,14 @@ from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, Released
 from queue_dispatcher.cache.indexes import charged_name, queue_name
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.estimates.estimates import Answered
 from queue_dispatcher.turn.events import Counted, Event, Led, Saw, Wrote
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
     EvictedNotice,
+    FulfilledNotice,
     LostNotice,
     RefusedNotice,
     TakenBackNotice,
@@ -112,6 +114,8 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             admission, choice = entry.admission, None
             if admission is not None:
                 admission.released.add(entry.uid)
+                if state.reserved.pop(admission.item.id, None) is not None:
+                    state.notices.append(FulfilledNotice(admission.item.queue))
                 # What had become impossible by the time of the write was left to Karmada.
                 choice = admission.choices.get(entry.uid) if entry.binding.placed else None
             state.cache.forget(entry)
@@ -122,7 +126,8 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
                     guided = tuple(one.cluster for one in choice.guidance)
                     entry.released = Released(record.admitted_ms, choice.reason, guided)
                 waited_ms = max(0, record.admitted_ms - record.enqueued_ms)
-                state.notices.append(AdmittedNotice(entry, record, waited_ms, choice))
+                passes = admission is not None and admission.passes
+                state.notices.append(AdmittedNotice(entry, record, waited_ms, choice, passes))
         case Purpose.KICK:
             entry.seen = entry.seen.kicked(now.elapsed_ms)
             if state.estimates is not None:
@@ -158,6 +163,10 @@ def _abandon(state: TurnState) -> None:
     """
     if state.estimates is not None:
         state.estimates.abandon()
+    state.reservations = NO_RESERVATIONS
+    state.reserved.clear()
+    for item_id in list(state.displacements):
+        state.call_off(item_id)
     for entry in state.cache.entries.values():
         if entry.is_writing or entry.record is not None:
             entry.is_writing = False

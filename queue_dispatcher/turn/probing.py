@@ -29,21 +29,26 @@ def probings_of(state: TurnState, decision: Decision, now: Moment) -> list[Probi
             known = estimates.verdicts.get(action.probe, now.elapsed_ms)
             if known is not None and known.fits > 0:
                 continue
-            item = action.item
-            subjects = subjects_of(state.cache, item.members, is_growth=item.is_growth)
-            clusters = action.alternative.clusters
-            if clusters is not None:
-                subjects = [replace(one, permitted=one.permitted & clusters) for one in subjects]
-            if action.alternative.keeps:
-                split = state.cache.pending.split(item, action.alternative)
-                keeps = {uid: one.keeps for uid, one in zip(item.members, split, strict=True)}
-                subjects = [replace(one, keeps=keeps[one.binding.uid]) for one in subjects]
-            if len(subjects) == len(item.members) > 1:
-                subjects = _preferring(state.cache, subjects, item, action.alternative)
-            probing = estimates.ask(action.probe, subjects)
+            subjects = asked_about(state.cache, action.item, action.alternative)
+            probing = estimates.ask(action.probe, subjects, action.alternative.through)
             if probing is not None:
                 probings.append(probing)
     return probings
+
+
+def asked_about(cache: Cache, item: Item, alternative: Alternative) -> list[Subject]:
+    """What is asked about an item that would be charged so."""
+    subjects = subjects_of(cache, item.members, is_growth=item.is_growth)
+    clusters = alternative.clusters
+    if clusters is not None:
+        subjects = [replace(one, permitted=one.permitted & clusters) for one in subjects]
+    if alternative.keeps:
+        split = cache.pending.split(item, alternative)
+        keeps = {uid: one.keeps for uid, one in zip(item.members, split, strict=True)}
+        subjects = [replace(one, keeps=keeps[one.binding.uid]) for one in subjects]
+    if len(subjects) == len(item.members) > 1:
+        subjects = _preferring(cache, subjects, item, alternative)
+    return subjects
 
 
 def _preferring(

@@ -21,13 +21,15 @@ from dataclasses import dataclass
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
 from queue_dispatcher.bindings.phase import Moment
-from queue_dispatcher.cache.entry import Entry, PlacedNotice, Reached, ReachedNotice
+from queue_dispatcher.cache.entry import Entry, MaxWaitMissedNotice, PlacedNotice, Reached, ReachedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
+from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, told_of
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.evictions import evictions
@@ -36,6 +38,8 @@ from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
+from queue_dispatcher.turn.reserved import tell_reservations
+from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
 from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
@@ -85,6 +89,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         return (yield from _followed(state, now))
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
+    keep_displacements(state, now)
     evicted, evict_ms = evictions(state, now)
     writes = duties(cache, now.day_ms) + evicted
     retry_ms = next_retry_ms(cache, now.day_ms)
@@ -103,13 +108,15 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         if state.term != term:
             return Turned()
         decided_ms = decision.next_due_ms
-        began = Basis(changes, stated.envelope, stated.verdicts, None)
+        began = Basis(changes, stated.envelope, stated.verdicts, None, stated.earliest, stated.claims)
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
         admitted = admissions(state, stands, now)
         writes += admitted
         state.turns = decision.turns
-        probings += probings_of(state, decision, now)
+        tell_reservations(state, decision.reservations, now)
+        probings += probings_of(state, decision, now) + keep_reservations(state, decision, now)
+        probings += displace(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     times = (retry_ms, evict_ms, overdue_ms, lost_ms, decided_ms, _try_due_ms(state, now))
@@ -138,6 +145,8 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
                 strategy=queue.strategy,
                 ageing=queue.ageing,
                 priority=queue.priority,
+                preemption=queue.preemption,
+                reservation=queue.reservation,
                 stopped=_stopped(state, queue),
             )
     tokens, preplaced_tokens = _tokens(state, now)
@@ -151,6 +160,10 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         in_flight=len(cache.running.in_flight),
         elsewhere=None if state.is_leading else asked_by(state.leader),
         turns=state.turns,
+        endings=cache.running.endings,
+        earliest=earliest_of(state),
+        reservations=state.reservations,
+        claims=claims_of(state, now),
     )
 
 
@@ -163,11 +176,14 @@ def _followed(state: TurnState, now: Moment) -> Generator[None, None, Turned]:
 
 
 def _decided(state: TurnState, stated: Snapshot, now: Moment) -> Generator[None, None, Decision]:
-    undecided = NOT_DECIDED if state.is_leading else released_by(state.leader)
+    leads = state.is_leading
+    undecided = NOT_DECIDED if leads else released_by(state.leader)
     decision = yield from state.cycles.steps(stated, now.day_ms)
     since = state.view.full_since_ms
     full = {item: since.get(item, now.elapsed_ms) for item in decision.window_full}
-    state.view = View(decision.waits, now.elapsed_ms, full, undecided)
+    reservations = decision.reservations if leads else NO_RESERVATIONS
+    told = told_of(state)
+    state.view = View(decision.waits, now.elapsed_ms, full, undecided, told, reservations)
     return decision
 
 
@@ -200,7 +216,8 @@ def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is
 def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     cache = state.cache
     tokens = _tokens(state, now) if is_full else None
-    return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
+    claims = claims_of(state, now)
+    return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
 
 
 def _tokens(state: TurnState, now: Moment) -> tuple[int, int]:
@@ -238,7 +255,9 @@ def _take_notices(state: TurnState, now: Moment) -> None:
     notices, cache.notices = cache.notices, []
     for notice in notices:
         if not isinstance(notice, PlacedNotice):
-            state.notices.append(notice)
+            # Every replica sees what is late, and it is to be counted once.
+            if state.is_leading or not isinstance(notice, MaxWaitMissedNotice):
+                state.notices.append(notice)
             continue
         seen = notice.seen
         if seen.is_ours and not notice.was_preplaced:

@@ -28,6 +28,8 @@ class Purpose(StrEnum):
     """Suspend what has run for as long as it may, or whose queue is drained, and take it off all clusters."""
     BEGAN = "began"
     """Note when what was placed long after its release began to run."""
+    RETRY_CHECK = "retry_check"
+    """Note that a check has said Retry, and have it asked again after a while."""
     STARTED = "started"
     """Forget the tries in vain of what runs now."""
     KICK = "kick"

@@ -1,4 +1,4 @@
-"""Kubernetes Events on bindings: admitted, taken back, and why a workload waits.
+"""Kubernetes Events on bindings: admitted, taken back, why a workload waits, and once when it can start.
 
 Events are for people and cost writes, so of all that wait only those are told of that stand for others: the
 first of each class, and whatever cannot be admitted at all; and each only when the kind of its reason has
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from fairway.kube.event_series import EventType, Regarding
 from fairway.kube.events import EventWriter
 from fairway.kube.pace import Pace
+from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.reasons import Reason, told_to
 from queue_dispatcher.dispatcher import Dispatcher
@@ -39,6 +40,8 @@ class BindingEvents:
         self._sleep = sleep
         # By uid: the kind of reason last seen, since when, and whether it has been told.
         self._seen: dict[str, tuple[str, int, bool]] = {}
+        # The items with a reservation of which it was told when they can start.
+        self._expected: frozenset[str] = frozenset()
 
     def tell(self, entry: Entry, reason: str, message: str, *, is_warning: bool = False) -> None:
         """See `queue_dispatcher.dispatcher.Teller`."""
@@ -75,6 +78,24 @@ class BindingEvents:
                 self.tell(entry, told.kind, f"{told.text}; {told.unblock}")
                 is_told = True
             self._seen[entry.uid] = (reason.kind, since_ms, is_told)
+        self._tell_starts(dispatcher)
+
+    def _tell_starts(self, dispatcher: Dispatcher) -> None:
+        """Tell those that have room reserved when they can start, once it is known; not each change of it."""
+        cache, before = dispatcher.cache, self._expected
+        reserved = dispatcher.state.reservations.made
+        still = before & {one.item.id for one in reserved}
+        known = {one.item.id: one.starts_ms for one in reserved if one.starts_ms is not None}
+        self._expected = still | known.keys()
+        for one in reserved:
+            starts_ms = known.get(one.item.id)
+            if starts_ms is None or one.item.id in before:
+                continue
+            at = format_ms(starts_ms)
+            told = f"it can start about {at}, if what is in its way runs for as long as it may"
+            for uid in one.item.members:
+                if (entry := cache.present(uid)) is not None:
+                    self.tell(entry, "StartExpected", told)
 
     def _standing(self, dispatcher: Dispatcher) -> Iterator[tuple[Entry, Reason]]:
         """Those that are told of, with their reasons."""

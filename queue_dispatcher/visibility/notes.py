@@ -20,8 +20,11 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.indexes import charged_name
+from queue_dispatcher.cache.items import promised_to
+from queue_dispatcher.cache.max_waits import deadline_ms
 from queue_dispatcher.cache.running import phase_of
 from queue_dispatcher.cycle.reasons import Reason, left_alone
+from queue_dispatcher.workloads.max_runtime import shown_duration
 from queue_dispatcher.workloads.queue_of import Resolved
 
 UNOBSERVED = (
@@ -68,6 +71,7 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     if isinstance(state, Foreign):
         yield from _left_alone(entry, state)
     elif not isinstance(state, Finished):
+        yield from _late(entry, now_ms)
         yield from _moved(entry)
         yield from _not_running(entry, now_ms)
     if isinstance(state, Admitted):
@@ -82,6 +86,15 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     yield from entry.priority.notes
     yield from entry.facts.notes
     yield from binding.notes
+
+
+def _late(entry: Entry, now_ms: int) -> Iterator[str]:
+    """That it has waited for longer than it should."""
+    at_ms, promised = deadline_ms(entry), promised_to(entry)
+    if at_ms is None or promised.max_wait_ms is None or at_ms >= now_ms:
+        return
+    late, most = shown_duration((now_ms - at_ms) // 1000 * 1000), shown_duration(promised.max_wait_ms)
+    yield f"it has waited {late} longer than its maxWait of {most} (ServiceClass {promised.name})"
 
 
 def _left_alone(entry: Entry, state: Foreign) -> Iterator[str]:

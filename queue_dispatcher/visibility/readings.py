@@ -1,15 +1,16 @@
 """What the metrics read when somebody scrapes them."""
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.cycle.reservation import Reservation, Reservations
 from queue_dispatcher.dispatcher import Dispatcher
+from queue_dispatcher.gauges import Readings, ReservationsReading, UsageReading
 from queue_dispatcher.ledger.ledger import SHARE_ONE
-from queue_dispatcher.metrics import Readings, UsageReading
 from queue_dispatcher.sources import Sources
 from queue_dispatcher.visibility.usage import QueueUsage
-from queue_dispatcher.visibility.waiting import counts
+from queue_dispatcher.visibility.waiting import beside, counts
 
 
 def reading(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Generator[None, None, Readings]:
@@ -21,22 +22,23 @@ def reading(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Gen
         for queue, kind, count in counts(cache, controller.view, now_ms, only=name):
             unadmitted[queue, kind] += count
             yield
+    for queue, kind, count in beside(cache):
+        unadmitted[queue, kind] += count
     pending: Counter[str] = Counter()
     for (queue, _), count in unadmitted.items():
         pending[queue] += count
     states: Counter[str] = Counter()
     for standing, count in cache.tally:
         states[standing.state] += count
-        if standing.reason:
-            unadmitted["", standing.reason] += count
-            pending[""] += count
-    usages = QueueUsage(cache, now_ms)
+    usages = QueueUsage(cache, controller.view.reservations, now_ms)
     usage: list[UsageReading] = []
     for name, stated in list(cache.queues.queues.cluster_queues.items()):
         yield
         if name in cache.resolved.tree.paths:
             usage += (
-                UsageReading(name, one.flavor, one.resource, one.used, one.nominal, one.borrowed)
+                UsageReading(
+                    name, one.flavor, one.resource, one.used, one.nominal, one.borrowed, one.reserved
+                )
                 for one in usages.of(stated)
             )
     shares: dict[str, float] = {}
@@ -55,10 +57,30 @@ def reading(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Gen
         states=states,
         usage=usage,
         shares=shares,
+        reservations=_reservations(controller.view.reservations, now_ms),
         in_flight=len(cache.running.in_flight),
         parked=len(cache.running.parked),
         window=dispatcher.window.size,
         writes_waiting=dispatcher.executor.waiting if dispatcher.executor is not None else 0,
         fits_but_waits_s=0.0 if oldest_ms is None else (clock.elapsed_ms() - oldest_ms) / 1000,
+        overdue_s={of: late_ms / 1000 for of, late_ms in cache.max_waits.overdue(now_ms)},
         objects={state.resource: state.objects for state in sources.states()},
+    )
+
+
+def _reservations(reservations: Reservations, now_ms: int) -> dict[str, ReservationsReading]:
+    """By ClusterQueue, those of its workloads."""
+    of: dict[str, list[Reservation]] = {}
+    for one in reservations.made:
+        of.setdefault(one.item.queue, []).append(one)
+    return {queue: _reading(held, now_ms) for queue, held in of.items()}
+
+
+def _reading(held: Sequence[Reservation], now_ms: int) -> ReservationsReading:
+    starts_ms = min((one.starts_ms for one in held if one.starts_ms is not None), default=None)
+    return ReservationsReading(
+        count=len(held),
+        age_s=max(0, now_ms - min(one.since_ms for one in held)) / 1000,
+        held_ratio=max((now_ms - one.since_ms) / (one.expires_ms - one.since_ms) for one in held),
+        starts_s=None if starts_ms is None else max(0, starts_ms - now_ms) / 1000,
     )

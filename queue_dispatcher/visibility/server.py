@@ -280,7 +280,8 @@ class VisibilityServer:
             where = f"in namespace {', '.join(asked)}" if asked else "in any namespace that has queues"
             raise _Refusal(403, f"{guest.name} may see nothing {where}: {_TO_BE_SHOWN}")
         await controller.settled()
-        return Views(self._dispatcher.cache, controller.view, self._clock.now_ms(), viewer)
+        cache, etas = self._dispatcher.cache, controller.state.etas
+        return Views(cache, controller.view, self._clock.now_ms(), viewer, etas)
 
     def _candidates(self) -> Sequence[str]:
         """Namespaces in which there is anything to see, by name."""

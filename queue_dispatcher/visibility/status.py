@@ -25,6 +25,7 @@ from queue_dispatcher.api.status import (
     FlavorUsage,
     LocalQueueStatus,
     QueueCondition,
+    ResourceUsage,
     active,
     effective,
     resource_usage,
@@ -146,15 +147,16 @@ class QueueStatuses:
     def _statuses(self) -> Iterator[tuple[str, str, Status]]:
         dispatcher = self._dispatcher
         cache = dispatcher.cache
-        usages = QueueUsage(cache, self._clock.now_ms())
+        usages = QueueUsage(cache, dispatcher.controller.view.reservations, self._clock.now_ms())
         tally = _tally(cache)
         for name, queue in list(cache.queues.cluster_queues.values.items()):
             if name not in cache.resolved.tree.paths:
                 continue
             path = CLUSTER_QUEUES.object_path(name)
-            usage: dict[str, list[tuple[str, int, int]]] = {}
+            usage: dict[str, list[ResourceUsage]] = {}
             for one in usages.of(queue):
-                usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
+                of = resource_usage(one.resource, one.used, one.borrowed, one.reserved)
+                usage.setdefault(one.flavor, []).append(of)
             notes = (*map(str, problems_of(cache, queue)), still_counted(cache, queue))
             yield (
                 path,
@@ -165,10 +167,7 @@ class QueueStatuses:
                     conditions=self._conditions(
                         path, queue, refusal(cache, queue), notes, unplaced(cache, queue)
                     ),
-                    flavors_usage=tuple(
-                        FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
-                        for flavor, of in usage.items()
-                    ),
+                    flavors_usage=tuple(FlavorUsage(flavor, tuple(of)) for flavor, of in usage.items()),
                 ),
             )
         for key, local in list(cache.queues.local_queues.values.items()):
@@ -188,11 +187,11 @@ class QueueStatuses:
             *((RESOURCE_FLAVORS.object_path(name), one) for name, one in cache.flavors.values.items()),
             *((SERVICE_CLASSES.object_path(name), one) for name, one in classes.items()),
         ]
-        for path, of in others:
-            conditions = self._effective(path, of)
+        for path, stated in others:
+            conditions = self._effective(path, stated)
             # Most have nothing to be told, and never had.
             if conditions or path in self._written:
-                yield path, type(of).__name__, ConditionsStatus(conditions)
+                yield path, type(stated).__name__, ConditionsStatus(conditions)
 
     def _conditions(
         self, path: str, of: Stated, refused: Refusal | None, notes: Iterable[str], why_unplaced: str = ""

@@ -9,8 +9,10 @@ import msgspec
 from fairway.visibility import QueueView, Usage
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cycle.reservation import Reservations
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.visibility.idle import Idle
+from queue_dispatcher.visibility.reservations import reserved_in
 
 NO_LIMIT = -1
 _ENDLESS = 1 << 63
@@ -19,8 +21,9 @@ _ENDLESS = 1 << 63
 class QueueUsage:
     """As of one moment, epoch milliseconds; the cache must be settled."""
 
-    def __init__(self, cache: Cache, now_ms: int) -> None:
+    def __init__(self, cache: Cache, reservations: Reservations, now_ms: int) -> None:
         self._cache = cache
+        self._reserved = reserved_in(cache, reservations)
         self._now_ms = now_ms
 
     def of(self, queue: ClusterQueue) -> Iterable[Usage]:
@@ -46,6 +49,7 @@ class QueueUsage:
                         borrowing_limit=NO_LIMIT if quota.borrowing_limit is None else limits.borrowing[node],
                         lending_limit=NO_LIMIT if quota.lending_limit is None else limits.lending[node],
                         available=max(0, left),
+                        reserved=self._reserved.get((queue.name, cell), 0),
                     )
 
     def with_idle(self, queue: ClusterQueue, idle: Idle) -> Iterable[Usage]:

@@ -6,12 +6,13 @@ and positions are true for everybody, and nothing is named.
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import msgspec
 
 from fairway.visibility import (
+    EtaView,
     LocalQueueView,
     QueueList,
     QueueView,
@@ -35,12 +36,15 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import GRACE_MS
 from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.cache.tally import state_name
+from queue_dispatcher.cycle.eta import Eta
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal, unplaced
+from queue_dispatcher.visibility.etas import eta_view
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
+from queue_dispatcher.visibility.reservations import given_up_note, reservation_of
 from queue_dispatcher.visibility.starts import (
     is_starting,
     lost_note,
@@ -51,8 +55,9 @@ from queue_dispatcher.visibility.starts import (
 )
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
-from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
+from queue_dispatcher.visibility.waiting import beside, counts, page, positions, waiting_of
 
+_NO_ETAS: Mapping[str, Eta] = {}
 MAX_UNRESOLVED = 1_000
 MAX_STARTS = 20
 MAX_LOST = 3
@@ -71,17 +76,27 @@ class _Row(NamedTuple):
 class Views:
     """Documents as of one moment, epoch milliseconds, for one viewer; the cache must be settled."""
 
-    def __init__(self, cache: Cache, view: View, now_ms: int, viewer: Viewer = EVERYTHING) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        view: View,
+        now_ms: int,
+        viewer: Viewer = EVERYTHING,
+        etas: Mapping[str, Eta] = _NO_ETAS,
+    ) -> None:
         self._cache = cache
         self._view = view
         self._now_ms = now_ms
         self._viewer = viewer
-        self._usage = QueueUsage(cache, now_ms)
+        self._etas = etas
+        self._usage = QueueUsage(cache, view.reservations, now_ms)
+        self._reservations = {one.item.id: one for one in view.reservations.made}
 
     def queues(self, *, in_flight: int, window: int, is_leader: bool, observes: bool = False) -> QueueList:
         """All ClusterQueues that concern the viewer."""
         waiting: dict[str, dict[str, int]] = {}
-        for queue, kind, count in counts(self._cache, self._view, self._now_ms):
+        in_lines = counts(self._cache, self._view, self._now_ms)
+        for queue, kind, count in chain(in_lines, beside(self._cache)):
             of = waiting.setdefault(queue, {})
             of[kind] = of.get(kind, 0) + count
         admitted = self._cache.tally.admitted
@@ -114,7 +129,8 @@ class Views:
         if name not in self._seen_queues():
             return None
         waiting: dict[str, int] = {}
-        for _, kind, count in counts(self._cache, self._view, self._now_ms, only=name):
+        in_line = counts(self._cache, self._view, self._now_ms, only=name)
+        for _, kind, count in chain(in_line, beside(self._cache, only=name)):
             waiting[kind] = waiting.get(kind, 0) + count
         admitted = self._cache.tally.admitted.get(name, 0)
         found = self._queue(name, admitted, waiting, self._line(name, offset, limit))
@@ -187,11 +203,15 @@ class Views:
         elif record is not None:
             enqueued_ms = record.enqueued_ms
         service_class = entry.priority.service_class
+        item = self._cache.pending.item_of(entry)
+        reservation = self._reservations.get(item.id) if item is not None else None
         told = (
+            given_up_note(self._view.reservations, item.id, self._now_ms) if item is not None else "",
             notes_of(entry, self._now_ms),
             lost_note(self._cache, entry, self._moment),
             refused_note(entry),
             stop_note(self._cache, entry, self._moment),
+            self._view.displacing.get(entry.uid, ""),
         )
         return WorkloadView(
             namespace=binding.workload.namespace,
@@ -214,7 +234,15 @@ class Views:
             note="; ".join(filter(None, told)),
             others_before=row.others_before,
             start=start_of(self._cache, entry, self._moment),
+            eta=self._eta(entry),
+            reservation=reservation_of(self._cache, reservation, self._now_ms) if reservation else None,
         )
+
+    def _eta(self, entry: Entry) -> EtaView | None:
+        """When it is expected to start; None where it is in no line, or that was not worked out."""
+        item = self._cache.pending.item_of(entry)
+        eta = self._etas.get(item.id) if item is not None else None
+        return eta_view(eta) if eta is not None else None
 
     @property
     def _moment(self) -> Moment:
@@ -249,6 +277,7 @@ class Views:
             waiting=waiting,
             workloads=workloads or [],
             behind_s=idle.behind_s,
+            reservations=sum(one.item.queue == name for one in self._reservations.values()),
         )
 
     def _starts(self, starting: Iterable[Entry]) -> list[WorkloadView]:

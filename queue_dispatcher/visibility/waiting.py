@@ -11,17 +11,12 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.pending_queues import own_line
-from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.actions import class_key
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, rank
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason, backing_off
 from queue_dispatcher.turn.state import View
-
-
-def class_key(item: Item) -> ClassKey:
-    """The class of an item."""
-    return ClassKey(item.queue, item.shape, item.priority, item.ageing)
 
 
 def waiting_of(cache: Cache, view: View, entry: Entry, now_ms: int) -> Reason | None:
@@ -97,7 +92,8 @@ def _split(lines: Sequence[Sequence[Item]], count: int, place: Callable[[Item], 
 
 
 def counts(cache: Cache, view: View, now_ms: int, only: str = "") -> Iterator[tuple[str, str, int]]:
-    """Queue, kind of reason, and how many items in its line wait for that; more than once where it varies.
+    """Queue, kind of reason, and how many items in its line wait for that, more than once where it varies;
+    but for what stands in no line (`beside`).
 
     ``only``: if not empty, the queue that is meant.
     """
@@ -110,3 +106,12 @@ def counts(cache: Cache, view: View, now_ms: int, only: str = "") -> Iterator[tu
         later = len(line.later(now_ms))
         if later:
             yield name, "BackingOff", later
+
+
+def beside(cache: Cache, only: str = "") -> Iterator[tuple[str, str, int]]:
+    """As `counts`, of workloads that wait in no line: for a word, or for others of their group. The queue is
+    empty where none can be told.
+    """
+    for standing, count in cache.tally:
+        if standing.reason and (not only or standing.queue == only):
+            yield standing.queue, standing.reason, count

@@ -7,7 +7,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 
-from fairway.visibility import QueueList, QueueView, Start, Usage, Waiting, WorkloadView
+from fairway.visibility import (
+    QueueList,
+    QueueView,
+    Reservation,
+    ReservedAmount,
+    Start,
+    Usage,
+    Waiting,
+    WorkloadView,
+)
 
 GPU = "nvidia.com/gpu"
 
@@ -39,6 +48,16 @@ def started(name: str, start: Start, **clusters: int) -> WorkloadView:
     return WorkloadView("team-a", name, "Job", f"{name}-job", "Starting", clusters=clusters, start=start)
 
 
+HELD = Reservation(
+    "Reserved",
+    f"16 {GPU} of flavor h100 reserved for it; it can start at 2026-03-14T10:26:53.000Z at the latest",
+    since="2026-03-14T09:27:53.000Z",
+    drains_at="2026-03-14T09:36:53.000Z",
+    held_until="2026-03-15T09:27:53.000Z",
+    starts_at="2026-03-14T10:26:53.000Z",
+    cluster="east",
+    amounts=[ReservedAmount("h100", GPU, 16, 12)],
+)
 PRETRAIN = started("pretrain", Start("Placed", 16, 14, 3, 240, "it is the fullest", ["east"]), east=16)
 RESEARCH = QueueView(
     "research",

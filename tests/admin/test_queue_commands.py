@@ -17,20 +17,32 @@ from rich.text import Text
 from admin.dispatcher import DispatcherError
 from admin.main import run
 from admin.printable import since
-from admin.terminal.queues import Look, bar, local_queue_page, pending_tables, queue_page, queue_tables
+from admin.terminal.queues import (
+    Look,
+    bar,
+    local_queue_page,
+    pending_tables,
+    queue_page,
+    queue_tables,
+    workload_pages,
+)
+from admin.terminal.reservations import reservation_facts
 from admin.terminal.starts import start_facts
 from admin.watching import shown_live, told_again
 from fairway.visibility import (
+    EtaView,
     LocalQueueView,
     QueueList,
     QueueView,
+    Reservation,
     Start,
     Usage,
     WorkloadList,
     WorkloadView,
 )
-from tests.admin.dispatchers import PRETRAIN, QUEUES, RESEARCH, dispatcher, started, waiting
+from tests.admin.dispatchers import GPU, HELD, PRETRAIN, QUEUES, RESEARCH, dispatcher, started, usage, waiting
 
+SOON = msgspec.structs.replace(waiting("soon", 1), eta=EtaView(text="about noon"))
 RUNS = WorkloadView("team-a", "serve", "Deployment", "serve-deployment", "Placed", clusters={"east": 2})
 
 
@@ -41,6 +53,7 @@ def url() -> Iterator[str]:
         "/queues/research": RESEARCH,
         "/namespaces/team-a/queues/main": LocalQueueView("team-a", "main", "research", pending=1),
         "/workloads/team-a/train": WorkloadList([waiting("train", 1)]),
+        "/workloads/team-a/soon": WorkloadList([SOON]),
         "/workloads/team-a/serve": WorkloadList([RUNS]),
         "/workloads/team-a/pretrain": WorkloadList([PRETRAIN]),
         "/workloads/team-a/odd": b'{"workloads": 7}',
@@ -127,6 +140,14 @@ def test_a_waiting_workload_is_told_why_and_until_when(url: str, capsys: pytest.
     assert "1 in the ClusterQueue, 1 in the LocalQueue" in out
     assert "WaitingForQuota: 2 nvidia.com/gpu too few are left" in out
     assert "until     workloads finish" in out
+
+
+@pytest.mark.parametrize(("workload", "line"), [("soon", "eta       about noon"), ("train", "")])
+def test_when_it_is_expected_to_start_is_told_where_that_was_worked_out(
+    workload: str, line: str, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = told(capsys, "pending", workload, "-n", "team-a", "--dispatcher", url)
+    assert [one.strip() for one in out.splitlines() if one.strip().startswith("eta")] == [line] * bool(line)
 
 
 @pytest.mark.parametrize("width", [60, 140])
@@ -297,6 +318,62 @@ def test_a_workload_is_one_line_and_a_queue_one_for_each_resource_at_any_width(
     if command != ("pending",):
         (used,) = (line for line in lines if {"12", "8"} <= set(line.split()))
         assert ("########++++" in used) is (width == 140)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_is_reserved_is_shown_and_for_whom(width: int, wide: bool) -> None:
+    gang = msgspec.structs.replace(waiting("gang", 1), reservation=HELD)
+    line = [gang, *(waiting(f"w{number}", number) for number in range(2, 6))]
+    queue = QueueView("main", pending=5, workloads=line, usage=[usage(4, 16, reserved=16)], reservations=1)
+    look = Look(datetime(2026, 3, 15, tzinfo=UTC), wide=wide)
+
+    def drawn(page: RenderableType) -> list[str]:
+        # The wide form is as wide as it needs to be, as on the command line.
+        console = Console(file=io.StringIO(), width=1_000 if wide else width)
+        console.print(page)
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue().splitlines()
+
+    page = drawn(queue_page(queue, look))
+    (row,) = (text for text in page if " gang " in text)
+    if wide:
+        assert f"WaitingForQuota: 2 {GPU} too few are left; Reserved: {HELD.text}" in row
+    else:
+        assert row.rstrip().endswith("Reserved, WaitingForQuota")
+        assert " ".join(page).replace("  ", " ").count(f"gang: {HELD.text}") == 1
+        # What is alike otherwise is not what holds one.
+        assert any(" w2 x4 " in text for text in page)
+    for tables in (page, drawn(queue_tables(QueueList([queue]), look))):
+        (head,) = (text.split() for text in tables if " NOMINAL " in text)
+        assert head.index("RESERVED") == head.index("TAKE") + 1
+    facts = " ".join(" ".join(drawn(workload_pages([gang], look))).split())
+    assert f"reserved 16 {GPU} of h100 (12 not free) in cluster east" in facts
+    assert "starts 2026-03-14T10:26:53.000Z at the latest" in facts
+    assert "stage Reserved; nothing else starts in what it lacks from 2026-03-14T09:36:53.000Z on" in facts
+    assert "held since 2026-03-14T09:27:53.000Z, until 2026-03-15T09:27:53.000Z" in facts
+
+
+def test_where_nothing_is_reserved_there_is_no_column_for_it() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(queue_tables(QUEUES, Look(datetime(2026, 3, 15, tzinfo=UTC))))
+    assert isinstance(console.file, io.StringIO)
+    assert "RESERVED" not in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("starts_at", "stage", "facts"),
+    [
+        ("", "Reserved", ("nobody knows when, as why", "Reserved; nothing else starts in what it lacks")),
+        ("S", "Reserved", ("S at the latest", "Reserved; nothing else starts in what it lacks from D on")),
+        ("S", "Draining", ("S at the latest", "Draining; nothing else starts in what it lacks since D")),
+    ],
+)
+def test_a_reservation_says_when_it_starts_and_who_may_pass(
+    starts_at: str, stage: str, facts: tuple[str, str]
+) -> None:
+    told = dict(reservation_facts(Reservation(stage, "", "", "D", "", starts_at, "why")))
+    assert (told["starts"], told["stage"]) == facts
 
 
 @pytest.mark.parametrize(

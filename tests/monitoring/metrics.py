@@ -11,7 +11,8 @@ from fairway.service.certificates import CertificateReading
 from fairway.service.lifecycle import StallReading
 from fairway.service.metrics import PermissionMetrics
 from manifests.observability.rules import recording_rules
-from queue_dispatcher.metrics import DispatcherMetrics, Readings, UsageReading
+from queue_dispatcher.gauges import Readings, ReservationsReading, UsageReading
+from queue_dispatcher.metrics import DispatcherMetrics
 from tests.builders import pod
 from tests.monitoring.agents import shown as shown_by_agents
 from tests.monitoring.evaluator import NAME, Series, recorded
@@ -68,6 +69,8 @@ def shown() -> dict[str, frozenset[str]]:
         states={"Placed": 1},
         usage=(usage,),
         shares={"q": 0.5},
+        overdue_s={("q", "urgent"): 1.0},
+        reservations={"q": ReservationsReading(1, 60.0, 0.1, 30.0)},
         objects={"clusters": 1},
     )
     dispatcher.watch_stalls(lambda: _STALLS)

@@ -25,6 +25,7 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Endings
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
@@ -75,6 +76,8 @@ class _Fits:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
+        endings: Endings | None = None,
+        of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         told = (Witness((("pod", (("node", 1000),)),)),) if want_placement else ()
         return tuple(ClusterRoom(name, 1000, witnesses=told) for name in clusters)
@@ -177,8 +180,16 @@ async def everything(
         policy = {"metadata": {"name": name, "labels": {GUIDANCE: "true"}}}
         world.add(f"{POLICY}/namespaces/team/overridepolicies", policy)
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
-    # With fields that have no effect, which their statuses tell.
-    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxWait="1h"))
+    # With fields that have no effect, which their statuses tell; or that had none in an earlier version.
+    told_before = {
+        "type": "Effective",
+        "status": "False",
+        "reason": "FieldsWithoutEffect",
+        "message": "spec.minRuntime: no effect yet",
+        "lastTransitionTime": EARLIER,
+    }
+    urgent = objects.service_class("urgent", 5, minRuntime="1h") | {"status": {"conditions": [told_before]}}
+    world.add(f"{FAIRWAY}/serviceclasses", urgent)
     tolerations = [{"key": "spot", "operator": "Exists"}]
     world.add(f"{FAIRWAY}/resourceflavors", objects.flavor("spot", "m1", tolerations=tolerations))
     await _passes(world, 6, 0.5)

@@ -19,6 +19,7 @@ from queue_dispatcher.turn.writes import Purpose
 from sandbox.fakeapi.seen import Seen
 from sandbox.fakeapi.writes import Write, WriteLog
 from tests.dispatcher.scenarios import (
+    test_checks,
     test_evictions,
     test_groups,
     test_growth,
@@ -40,6 +41,7 @@ OWNED = {
     ("metadata", "annotations", ADMISSION),
     ("metadata", "annotations", REQUEUE),
     ("metadata", "annotations", HELD_AT),
+    ("metadata", "annotations", test_checks.CHECK),
     ("spec", "suspension", "scheduling"),
 }
 PRECONDITIONS = {("metadata", "uid"), ("metadata", "resourceVersion")}
@@ -62,6 +64,10 @@ Scenario = Callable[[], None]
 SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
     (test_life.test_a_workload_is_released_placed_and_gives_its_quota_back, {Purpose.ADMIT}),
     (test_life.test_cluster_scoped_workloads_name_a_cluster_queue_directly, {Purpose.ADMIT}),
+    (
+        test_checks.test_what_is_to_be_tried_later_is_asked_again_and_starts_once_it_may,
+        {Purpose.RETRY_CHECK, Purpose.ADMIT},
+    ),
     (test_groups.test_nothing_starts_before_all_of_the_group_are_there, {Purpose.ADMIT}),
     (test_growth.test_growth_waits_for_quota_while_what_runs_goes_on, {Purpose.ADMIT}),
     (test_growth.test_scaling_down_gives_quota_back_with_one_write, {Purpose.SHRINK}),
@@ -167,6 +173,8 @@ def test_the_dispatcher_writes_its_own_fields_alone(
         assert found.get(("spec", "suspension", "scheduling"), True) in (True, False)
         # What the gate noted is only ever taken off.
         assert found.get(("metadata", "annotations", HELD_AT)) is None
+        # Nor does it answer a check itself.
+        assert found.get(("metadata", "annotations", test_checks.CHECK)) is None
     # A scenario in which nothing is written would prove nothing.
     assert purposes >= expected
     assert bool(purposes) == bool(expected)

@@ -99,7 +99,15 @@ class Feed:
             "admitted": dict(cache.tally.admitted),
             "lines": {
                 queue: sorted(
-                    (item.id, item.members, item.priority, item.enqueued_ms, item.due_ms, item.shape.key)
+                    (
+                        item.id,
+                        item.members,
+                        item.priority,
+                        item.enqueued_ms,
+                        item.due_ms,
+                        item.shape.key,
+                        item.runtime_ms or 0,
+                    )
                     for item in line
                 )
                 for queue, line in cache.pending.queues.items()
@@ -172,6 +180,7 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
         RESOURCE_FLAVORS.name: 1,
         CLUSTER_QUEUES.name: 2,
         LOCAL_QUEUES.name: 2,
+        SERVICE_CLASSES.name: 1,
         NAMESPACES.name: 1,
     }
     kind = chance.choices(list(kinds), list(kinds.values()))[0]
@@ -186,6 +195,8 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
             labels = {"fairway.dev/queue": chance.choice(("main", "other"))}
             if chance.random() < 0.4:
                 labels |= {"fairway.dev/group": "ring", "fairway.dev/group-size": chance.choice("23")}
+            if chance.random() < 0.3:
+                labels |= {"fairway.dev/max-runtime": chance.choice(("10m", "3h"))}
             obj = meta(objects.job(f"w{number}", labels), f"w{number}", "team", version)
         case CLUSTERS.name:
             ready, tier = chance.random() < 0.8, {"tier": chance.choice("ab")}
@@ -210,6 +221,10 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
         case LOCAL_QUEUES.name:
             name = ("main", "other", "third")[number]
             obj = meta(objects.local_queue(name, f"q{chance.randrange(3)}"), name, "team", version)
+        case SERVICE_CLASSES.name:
+            spec = {"maxRuntime": "1h"} if chance.random() < 0.5 else {}
+            made = objects.service_class("batch", 0, globalDefault=chance.random() < 0.8, **spec)
+            obj = meta(made, "batch", "", version)
         case _:
             labels = {"fairway.dev/queueing": chance.choice([*Queueing, "Enabled"])}
             obj = meta({"metadata": {"labels": labels}}, "team", "", version)

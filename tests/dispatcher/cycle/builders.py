@@ -9,12 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from queue_dispatcher.api.ageing import Ageing
-from queue_dispatcher.api.cluster_queue import QueueingStrategy
-from queue_dispatcher.cycle.actions import Admit, Decision, Probe
+from queue_dispatcher.api.cluster_queue import (
+    NO_PREEMPTION,
+    Preemption,
+    QueueingStrategy,
+    ReclaimWithinCohort,
+)
+from queue_dispatcher.api.reservation import ReservationPolicy
+from queue_dispatcher.cycle.actions import Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.endings import Endings
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.ledger.cells import Charge, added
@@ -24,6 +33,7 @@ from tests.dispatcher.ledger.builders import TABLE, cell, charge
 
 STRICT = QueueingStrategy.STRICT_FIFO
 BEST_EFFORT = QueueingStrategy.BEST_EFFORT_FIFO
+BACKFILL = QueueingStrategy.BACKFILL_FIFO
 
 
 def shape(*alternatives: Charge, probe: str = "", never: Reason | None = None) -> Shape:
@@ -89,6 +99,9 @@ class Fleet:
         self.running: dict[str, tuple[str, Charge]] = {}
         self.now_ms = 0
         self.turns = NO_TURNS
+        self.endings = Endings()
+        self.earliest: dict[str, Earliest] = {}
+        self.reservations = NO_RESERVATIONS
         self._shapes: dict[object, Shape] = {}
 
     def configure(
@@ -100,6 +113,7 @@ class Fleet:
         priority: int = 0,
         reclaims: bool = False,
         stopped: Reason | None = None,
+        reservation: ReservationPolicy | None = None,
     ) -> None:
         """Say how a queue treats its work."""
         state = self._queue(name)
@@ -108,8 +122,11 @@ class Fleet:
             strategy=strategy or state.strategy,
             ageing=ageing or state.ageing,
             priority=priority,
-            reclaims=reclaims,
+            preemption=Preemption(reclaim_within_cohort=ReclaimWithinCohort.ANY)
+            if reclaims
+            else NO_PREEMPTION,
             stopped=stopped,
+            reservation=reservation or state.reservation,
         )
 
     def submit(
@@ -123,14 +140,32 @@ class Fleet:
         due: int = 0,
         members: int = 1,
         ageing: Ageing | None = None,
+        runtime: int | None = None,
+        max_wait: int | None = None,
         probe: str = "",
         **amounts: int,
     ) -> Item:
-        """Work called ``name``, which is its id too; equal amounts in one queue are one shape."""
+        """Work called ``name``, which is its id too; equal amounts in one queue are one shape.
+
+        ``runtime``: for how many milliseconds it runs at the most; ``max_wait``: should wait at the most.
+        """
         key = (queue, charge(**amounts), probe)
         found = way or self._shapes.setdefault(key, shape(charge(**amounts), probe=probe))
         parts = tuple(f"{name}/{number}" for number in range(members))
-        item = Item(name, name, parts, queue, queue, found, priority, at, due, ageing=ageing)
+        item = Item(
+            name,
+            name,
+            parts,
+            queue,
+            queue,
+            found,
+            priority,
+            at,
+            due,
+            ageing=ageing,
+            runtime_ms=runtime,
+            max_wait_ms=max_wait,
+        )
         self._queue(queue).pending.add(item)
         return item
 
@@ -155,6 +190,9 @@ class Fleet:
             in_flight=in_flight,
             max_probes=max_probes,
             turns=self.turns,
+            endings=self.endings,
+            earliest=self.earliest,
+            reservations=self.reservations,
         )
 
     def decide(
@@ -180,13 +218,15 @@ class Fleet:
 
     def carry_out(self, decision: Decision) -> list[str]:
         """Charge what was admitted and take it out of its queue; answers the names, in order."""
-        self.turns = decision.turns
+        self.turns, self.reservations = decision.turns, decision.reservations
         for action in decision.actions:
             if isinstance(action, Admit):
                 item, paid = action.item, action.alternative.charge
                 assert self.queues[item.queue].pending.remove(item.id) is item
                 self.ledger.charge(item.queue, paid)
                 self.running[item.id] = (item.queue, paid)
+                ends = None if item.runtime_ms is None else self.now_ms + item.runtime_ms
+                self.endings.put(item.id, item.queue, paid, ends)
         return admitted(decision)
 
     def cycle(self, *, tokens: int = 1_000_000, free: Mapping[str, int] | None = None) -> list[str]:
@@ -196,17 +236,13 @@ class Fleet:
     def finish(self, name: str) -> None:
         """What runs gives its quota back."""
         self.ledger.give_back(*self.running.pop(name))
+        self.endings.drop(name)
 
     def reason(self, decision: Decision, name: str) -> Reason | None:
         """Why the decision lets it wait; None if it is not said, which is right only for what it admits."""
         item = next(i for state in self.queues.values() for i in state.pending if i.id == name)
         return next(
-            (
-                reason
-                for key, reason in decision.waits.items()
-                if (key.queue, key.shape, key.priority, key.ageing)
-                == (item.queue, item.shape, item.priority, item.ageing)
-            ),
+            (reason for key, reason in decision.waits.items() if key == class_key(item)),
             None,
         )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
-from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision
+from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, class_key
 from queue_dispatcher.cycle.decide import AdmissionCycles, decide
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
@@ -68,9 +68,17 @@ class Dispatching(RuleBasedStateMachine):
         ago=st.integers(0, 3),
         backoff=st.sampled_from([0, 0, 0, 500]),
         members=st.integers(1, 3),
+        runtime=st.sampled_from([None, None, 100, 600]),
     )
     def submit(
-        self, data: st.DataObject, way: int, priority: int, ago: int, backoff: int, members: int
+        self,
+        data: st.DataObject,
+        way: int,
+        priority: int,
+        ago: int,
+        backoff: int,
+        members: int,
+        runtime: int | None,
     ) -> None:
         name = data.draw(st.sampled_from([*sorted(self.fleet.ledger.tree.paths), "gone"]))
         self.submitted += 1
@@ -82,6 +90,7 @@ class Dispatching(RuleBasedStateMachine):
             priority=priority,
             due=self.fleet.now_ms + backoff if backoff else 0,
             members=members,
+            runtime=runtime,
         )
 
     @rule(data=st.data(), strict=st.booleans(), ageing=st.sampled_from([NO_AGEING, Ageing(100, 2)]))
@@ -314,7 +323,7 @@ def told(decision: Decision) -> object:
 
 
 def key(item: Item) -> ClassKey:
-    return ClassKey(item.queue, item.shape, item.priority, item.ageing)
+    return class_key(item)
 
 
 TestDispatching = Dispatching.TestCase

@@ -17,9 +17,18 @@ AGEING = Ageing(step_ms=10, cap=2)
 
 
 def item(
-    name: str, shape: int = 0, *, at: int = 0, priority: int = 0, due: int = 0, ageing: Ageing | None = None
+    name: str,
+    shape: int = 0,
+    *,
+    at: int = 0,
+    priority: int = 0,
+    due: int = 0,
+    ageing: Ageing | None = None,
+    runtime: int | None = None,
 ) -> Item:
-    return Item(name, name, (name,), "q", "q", SHAPES[shape], priority, at, due, ageing=ageing)
+    return Item(
+        name, name, (name,), "q", "q", SHAPES[shape], priority, at, due, ageing=ageing, runtime_ms=runtime
+    )
 
 
 def line(*items: Item) -> PendingQueue:
@@ -42,6 +51,23 @@ def test_items_of_one_shape_and_priority_stand_by_when_they_came() -> None:
 def test_a_class_of_its_own_ageing_is_another_class() -> None:
     queue = line(item("a"), item("b", ageing=AGEING))
     assert [ids for _, ids in seen(queue, 0)] == [["a"], ["b"]]
+
+
+def test_those_that_run_for_a_different_time_are_another_class_and_keep_their_order() -> None:
+    queue = line(
+        item("d", at=4, runtime=60),
+        item("b", at=2, runtime=90),
+        item("c", at=3),
+        item("a", at=1, runtime=60),
+    )
+    assert [ids for _, ids in seen(queue, 0)] == [["a", "d"], ["b"], ["c"]]
+    assert [key.runtime_ms for key in (found.key for found in queue.classes(0))] == [60, 90, None]
+    assert [one.id for one in queue.ordered(0, AGEING)] == ["a", "b", "c", "d"]
+    assert [queue.position(name, 0, AGEING) for name in "abcd"] == [1, 2, 3, 4]
+    queue.remove("a")
+    assert [ids for _, ids in seen(queue, 0)] == [["b"], ["c"], ["d"]], (
+        "the class goes where its first stands"
+    )
 
 
 def test_adding_twice_is_adding_once_and_the_last_counts() -> None:
@@ -105,6 +131,7 @@ items = st.builds(
     priority=st.integers(0, 3),
     due=st.sampled_from([0, 0, 15, 40]),
     ageing=st.sampled_from([None, Ageing(7, 1)]),
+    runtime=st.sampled_from([None, 60, 90]),
 )
 
 

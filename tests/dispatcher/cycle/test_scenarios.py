@@ -6,9 +6,10 @@ Sources are issues of Kueue, Volcano, Armada and KAI-Scheduler, and defects of v
 import pytest
 
 from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.reasons import waiting_for_borrowing
 from queue_dispatcher.cycle.snapshot import Verdict
-from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, probed, shape
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, STRICT, Fleet, admitted, probed, shape
 from tests.dispatcher.ledger.builders import cell, charge, owns, queue, root
 
 GPU = cell("gpu")
@@ -39,6 +40,21 @@ def test_a_head_blocked_on_one_flavor_holds_up_its_own_strict_queue_and_says_so(
     assert reason.kind == "BehindHead"
     assert "h100-gang" in reason.text
     assert "flavor h100" in reason.text
+
+
+@pytest.mark.parametrize("strategy", [STRICT, BEST_EFFORT, BACKFILL])
+def test_alike_workloads_start_in_the_order_they_came_however_long_they_run(
+    strategy: QueueingStrategy,
+) -> None:
+    fleet = Fleet(root("team", gpu=4), strategy=strategy)
+    for at, (name, runtime) in enumerate((("a", 60), ("b", None), ("c", 60), ("d", 90), ("e", None))):
+        fleet.submit("team", name, at=at, runtime=runtime, gpu=2)
+    assert fleet.cycle() == ["a", "b"]
+    fleet.finish("b")
+    decision = fleet.decide()
+    assert admitted(decision) == ["c"]
+    waits = "WaitingForQuota" if strategy is not STRICT else "BehindHead"
+    assert fleet.reasons(decision) == {"d": "WaitingForQuota", "e": waits}
 
 
 class TestHolding:

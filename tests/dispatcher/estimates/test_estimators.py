@@ -14,9 +14,12 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimators import SERVICE, Estimators, _room
+from queue_dispatcher.estimates.estimators import SERVICE, Estimators
+from queue_dispatcher.estimates.placements import room_of
+from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
 from tests.certs import Authority
 
@@ -137,6 +140,181 @@ def test_a_cluster_with_something_on_its_way_is_asked_with_it() -> None:
     asyncio.run(scenario())
 
 
+RUNS = WorkloadReference("batch/v1", "Job", "team", "runs")
+LONG = WorkloadReference("kubeflow.org/v1", "PyTorchJob", "team", "long")
+
+
+def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
+    async def scenario() -> None:
+        async with serving(Canned({"m1": 0, "m2": 0, "m3": 0})) as one:
+            settings = EstimatorSettings(dict.fromkeys(("m1", "m2", "m3"), one.address))
+            async with Estimators(settings) as estimators:
+                await estimators.place(["m1", "m2", "m3"], GANG, {}, endings={"m2": ((LONG, 9), (RUNS, 7))})
+                await estimators.place(["m1"], GANG, {})
+            asked = {tuple(of.clusters): of for of in one.asked}
+            assert asked.keys() == {("m1", "m3"), ("m2",), ("m1",)}
+            assert [(one.workload.name, one.at_ms) for one in asked[("m2",)].endings.endings] == [
+                ("runs", 7),
+                ("long", 9),
+            ]
+            assert asked[("m2",)].endings.endings[1].workload == pb.WorkloadName(
+                namespace="team", group="kubeflow.org", kind="PyTorchJob", name="long"
+            )
+            # Nothing that runs there says when it ends; and that is asked all the same.
+            others = asked[("m1", "m3")]
+            assert (others.HasField("endings"), len(others.endings.endings)) == (True, 0)
+            assert not asked[("m1",)].HasField("endings")
+
+    asyncio.run(scenario())
+
+
+def test_of_what_ends_last_no_more_is_told_than_an_estimator_reads() -> None:
+    async def scenario() -> None:
+        ends = tuple((replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
+        async with serving(Canned({"m1": 0})) as one:
+            async with Estimators(EstimatorSettings({"m1": one.address})) as estimators:
+                await estimators.place(["m1"], GANG, {}, endings={"m1": ends})
+            told = [of.at_ms for of in one.asked[0].endings.endings]
+            assert (len(told), told[0], told[-1]) == (10_000, 10_000, 19_999)
+
+    asyncio.run(scenario())
+
+
+NODE = pb.Assignment(pod_set="worker", node="n", pods=2)
+COMES = pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE])
+
+
+@pytest.mark.parametrize(
+    ("fits", "earliest", "read", "told"),
+    [
+        pytest.param(0, COMES, Earliest("m1", 7, 3, (("worker", "n", 2),)), "", id="known"),
+        pytest.param(
+            0,
+            pb.EarliestRoom(pods=3, placement=[NODE]),
+            Earliest("m1", None, 3, (("worker", "n", 2),)),
+            "",
+            id="nobody knows when",
+        ),
+        pytest.param(0, None, None, "", id="never, or by an older estimator"),
+        pytest.param(1, COMES, None, "", id="it fits"),
+        pytest.param(0, pb.EarliestRoom(at_ms=7), None, "on no nodes", id="no nodes"),
+        pytest.param(
+            0,
+            pb.EarliestRoom(at_ms=7, pods=-1, placement=[NODE]),
+            None,
+            "-1 pods that have to end",
+            id="negative pods",
+        ),
+        pytest.param(0, pb.EarliestRoom(placement=[NODE, NODE]), None, "one named twice", id="twice"),
+        pytest.param(
+            0,
+            pb.EarliestRoom(placement=[NODE, pb.Assignment(pod_set="worker", node="k", pods=1, nth=1)]),
+            None,
+            "were not asked for",
+            id="several placements",
+        ),
+    ],
+)
+def test_when_it_fits_is_read_unless_it_cannot_be_meant(
+    fits: int,
+    earliest: pb.EarliestRoom | None,
+    read: Earliest | None,
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answer = pb.ClusterPlacement(cluster="m1", fits=fits, earliest=earliest)
+
+    async def scenario() -> None:
+        garbage = pb.PlaceResponse(clusters=[answer]).SerializeToString()
+        async with (
+            serving(Canned(garbage=garbage)) as one,
+            Estimators(EstimatorSettings({"m1": one.address})) as estimators,
+        ):
+            for _ in range(2):
+                (room,) = await estimators.place(["m1"], GANG, {}, endings={})
+                assert room == ClusterRoom("m1", fits, earliest=read)
+
+    asyncio.run(scenario())
+    logged = [line for line in caplog.messages if "none is held there" in line]
+    assert len(logged) == bool(told)
+    assert all(told in line for line in logged)
+
+
+ENDS = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="runs")
+OTHER = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="other")
+
+
+@pytest.mark.parametrize(
+    ("of_choice", "earliest", "read", "told"),
+    [
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], may_be_fewer=True),
+            Earliest("m1", 7, 3, (("worker", "n", 2),), (name_of(RUNS),), may_be_fewer=True),
+            "",
+            id="who has to end",
+        ),
+        pytest.param(True, COMES, Earliest("m1", 7, 3, (("worker", "n", 2),)), "", id="nobody has to"),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS, OTHER]),
+            None,
+            "were not asked about",
+            id="others",
+        ),
+        pytest.param(
+            False,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS]),
+            None,
+            "were not asked about",
+            id="nobody asked",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS, ENDS]),
+            None,
+            "has to end twice",
+            id="twice",
+        ),
+        pytest.param(True, pb.EarliestRoom(pods=3, placement=[NODE]), None, "no time", id="no time"),
+    ],
+)
+def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
+    of_choice: bool,
+    earliest: pb.EarliestRoom,
+    read: Earliest | None,
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answer = pb.PlaceResponse(clusters=[pb.ClusterPlacement(cluster="m1", earliest=earliest)])
+
+    async def scenario() -> None:
+        async with (
+            serving(Canned(garbage=answer.SerializeToString())) as one,
+            Estimators(EstimatorSettings({"m1": one.address})) as estimators,
+        ):
+            may_end = {"m1": ((RUNS, 5), (LONG, 5))}
+            assert await estimators.place(["m1"], GANG, {}, endings=may_end, of_choice=of_choice) == (
+                ClusterRoom("m1", 0, earliest=read),
+            )
+            asked = one.asked[0].endings
+            assert (asked.of_choice, [told.workload.name for told in asked.endings]) == (
+                of_choice,
+                ["runs", "long"],
+            )
+
+    asyncio.run(scenario())
+    logged = [line for line in caplog.messages if "none is held there" in line]
+    assert len(logged) == bool(told)
+    assert all(told in line for line in logged)
+
+
+def test_a_cluster_in_doubt_says_nothing_of_when() -> None:
+    doubt = pb.Reason(kind="doubt", text="out of contact")
+    room = room_of(pb.ClusterPlacement(cluster="m1", earliest=COMES, reasons=[doubt]), 1, ())
+    assert (room.unknown, room.earliest) == ("m1: out of contact", None)
+
+
 JOB = WorkloadReference("batch/v1", "Job", "team", "train")
 SWARM = WorkloadReference("example.com/v1", "Swarm", "team", "bees")
 
@@ -240,7 +418,7 @@ COMPONENT = ("component", "component main needs 1 pod a set, 0 fit at all")
 def test_of_the_reasons_those_are_told_that_people_act_on(
     placement: pb.ClusterPlacement, room: ClusterRoom
 ) -> None:
-    assert _room(placement, 1, is_busy=False) == room
+    assert room_of(placement, 1, ()) == room
 
 
 def test_the_address_that_karmada_would_use() -> None:
@@ -392,25 +570,38 @@ def test_a_file_that_is_no_authority_is_named(tmp_path: Path) -> None:
 
 
 MIXED, ALIKE = ("head", "worker"), ("pod",)
+COMING = pb.Gang(name="coming")
+WAITING = pb.Gang(name="waiting", waits=True, where=[pb.Assignment(pod_set="pod", node="n", pods=1)])
 
 
 @pytest.mark.parametrize(
-    ("pod_sets", "spread_fits", "packs", "is_busy", "is_told", "only_packs"),
+    ("pod_sets", "spread_fits", "packs", "assumed", "is_told", "only_packs"),
     [
-        (MIXED, 1, False, False, False, False),
-        (MIXED, 1, False, True, True, False),
-        (MIXED, 0, False, False, True, False),
-        (MIXED, -1, False, False, True, False),
-        (MIXED, 1, True, False, True, True),
-        (MIXED, 0, True, False, True, False),
-        (MIXED, 1, True, True, True, False),
-        (ALIKE, 1, False, True, False, False),
-        (ALIKE, 1, True, True, True, True),
-        (ALIKE, 0, True, False, True, False),
+        (MIXED, 1, False, [], False, False),
+        (MIXED, 1, False, [COMING], True, False),
+        (MIXED, 0, False, [], True, False),
+        (MIXED, -1, False, [], True, False),
+        (MIXED, 1, True, [], True, True),
+        (MIXED, 0, True, [], True, False),
+        (MIXED, 1, True, [COMING], True, False),
+        (ALIKE, 1, False, [COMING], False, False),
+        (ALIKE, 1, True, [COMING], True, True),
+        (ALIKE, 0, True, [], True, False),
+        # The nodes that are held for what waits are free as a kube-scheduler sees them.
+        (ALIKE, 1, False, [COMING, WAITING], True, False),
+        (ALIKE, 1, True, [WAITING], True, False),
+        (MIXED, 1, False, [WAITING], True, False),
+        # Nobody knows where it goes: nothing is held.
+        (ALIKE, 1, False, [pb.Gang(waits=True)], False, False),
     ],
 )
 def test_where_pods_go_is_told_unless_they_go_there_anyway(
-    pod_sets: tuple[str, ...], spread_fits: int, packs: bool, is_busy: bool, is_told: bool, only_packs: bool
+    pod_sets: tuple[str, ...],
+    spread_fits: int,
+    packs: bool,
+    assumed: list[pb.Gang],
+    is_told: bool,
+    only_packs: bool,
 ) -> None:
     where = [pb.Assignment(pod_set=name, node="n", pods=2, spare=True) for name in pod_sets]
     placement = pb.ClusterPlacement(
@@ -421,7 +612,7 @@ def test_where_pods_go_is_told_unless_they_go_there_anyway(
         spare=frozenset((name, "n") for name in pod_sets),
         only_packs=only_packs,
     )
-    assert _room(placement, 1, is_busy).witnesses == (told if is_told else LEFT_ALONE,)
+    assert room_of(placement, 1, assumed).witnesses == (told if is_told else LEFT_ALONE,)
 
 
 def at(nth: int, node: str, pods: int = 1) -> pb.Assignment:

@@ -67,7 +67,7 @@ from itertools import repeat
 import pytest
 
 from queue_dispatcher.cycle.steps import to_the_end
-from queue_dispatcher.metrics import Readings
+from queue_dispatcher.gauges import Readings
 from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class

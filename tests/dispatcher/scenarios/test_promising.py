@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.errors import NotFound
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
+from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.dispatcher import Estimation
 from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.estimates.questions import StatedBinding
@@ -28,11 +30,13 @@ class Keeping(Estimators):
     bound: dict[str, int] = field(default_factory=dict)
     told: list[tuple[int, Said]] = field(default_factory=list)
     polled: list[str] = field(default_factory=list)
+    gangs: dict[str, list[pb.Gang]] = field(default_factory=dict)
 
     async def promise(self, holder: str, since_ms: int, lists: Lists) -> Mapping[str, tuple[int | None, ...]]:
         assert holder
         if not self.keeps:
             return {}
+        self.gangs = {name: [one.gang for one in of] for name, of in lists.items()}
         said = {name: {one.workload.name: one.gang.copies or 1 for one in of} for name, of in lists.items()}
         self.told.append((since_ms, said))
         return {name: tuple(self.bound.get(one.workload.name, 0) for one in of) for name, of in lists.items()}
@@ -262,5 +266,65 @@ def test_a_new_leader_promises_its_own_while_it_reads_what_others_released() -> 
         assert estimators.last == {"m1": {"new": 3}}
         await world.passes(70)
         assert estimators.last == {"m1": {"new": 3, "old": 4}}
+
+    run(scenario)
+
+
+def test_what_waits_is_promised_behind_what_comes_until_it_is_dropped_and_its_pods_are_not_counted() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        estimators.room["m1"] = 4
+        running = await world.start(estimation=estimators.estimation())
+        estimates = running.dispatcher.state.estimates
+        assert estimates is not None
+        big = world.submit("big", gpus=1, replicas=8)
+        await world.passes(2)
+        assert world.is_held(big)
+        (probe,) = estimates.verdicts.current(0)
+        entry = next(one for one in running.dispatcher.cache.entries.values() if one.binding.key == big)
+        held = Earliest("m1", None, 1, (("pod", "n1", 5), ("pod", "n2", 3)))
+        assert estimates.reserve(entry.uid, "big", probe, held)
+        await world.passes(0.5)
+        assert estimators.last == {"m1": {"big": 8}}
+        (waits,) = estimators.gangs["m1"]
+        assert waits.waits
+        assert [(one.node, one.pods) for one in waits.where] == [("n1", 5), ("n2", 3)]
+        small = world.submit("small", gpus=1, replicas=4)
+        await world.until(lambda: world.is_placed(small))
+        await world.passes(2)
+        # A workload of that name that nobody has placed, as one that ran there before.
+        estimators.bound.update(big=8, small=1)
+        assert [gang.name for gang in estimators.gangs["m1"]] == ["small", "big"]
+        await world.passes(2)
+        assert entry.counts == {}
+        estimates.unreserve(entry.uid)
+        await world.passes(2)
+        assert estimators.last == {"m1": {"small": 4}}
+
+    run(scenario)
+
+
+def test_a_growth_that_waits_is_promised_with_the_pods_that_it_has_and_those_are_counted_apart() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        running = await world.start(estimation=estimators.estimation())
+        estimates = running.dispatcher.state.estimates
+        assert estimates is not None
+        key = world.submit("web", gpus=1, replicas=2)
+        await world.until(lambda: world.is_placed(key))
+        estimators.bound["web"] = 2
+        await world.passes(5)
+        assert estimators.last == {"m1": {}}
+        estimators.room["m1"] = 0
+        scaled(world, key, 5, held=True)
+        await world.passes(3)
+        probe = next(probe for probe, of in estimates.verdicts.current(0).items() if not of.fits)
+        entry = next(one for one in running.dispatcher.cache.entries.values() if one.binding.key == key)
+        assert estimates.reserve(entry.uid, "", probe, Earliest("m1", None, 1, (("pod", "n1", 3),)))
+        estimators.bound["web"] = 1
+        await world.passes(0.9)
+        assert estimators.last == {"m1": {"web": 5}}
+        # Whose pods have nodes is asked for itself, as nothing of it is on its way.
+        assert entry.counts == {"m1": 2}
 
     run(scenario)

@@ -12,13 +12,15 @@ from fairway.kube.client import KubeClient
 from fairway.kube.events import EventWriter
 from fairway.service.addresses import BindAddress
 from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList
+from queue_dispatcher.bindings.timestamp import parse_ms
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.visibility.etas import Etas
 from queue_dispatcher.visibility.events import BindingEvents
 from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.server import VisibilityServer
 from queue_dispatcher.visibility.status import QueueStatuses
-from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
+from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, flavor, service_class
 from tests.dispatcher.scenarios.test_estimates import Estimators
 from tests.dispatcher.scenarios.world import World, run
 
@@ -66,6 +68,53 @@ def test_queues_positions_and_reasons() -> None:
         local = await asked(world, "/namespaces/team/queues/main", LocalQueueView)
         assert (local.cluster_queue, local.pending, local.admitted) == ("main", 5, 2)
         assert len(local.workloads) == 5
+
+    run(scenario)
+
+
+def test_when_what_waits_is_expected_to_start() -> None:
+    async def scenario(world: World) -> None:
+        world.add(f"{FAIRWAY}/serviceclasses", service_class("short", maxRuntime="10m"))
+        world.fleet(m1=2)
+        world.queue("main", {"m1": 2}, queueingStrategy="BackfillFIFO")
+        await world.start()
+        runs = world.submit("runs", gpus=2, said={"fairway.dev/class": "short"})
+        await world.until(lambda: world.is_placed(runs))
+        world.submit("waits", gpus=2)
+        world.submit("behind", gpus=2)
+        controller = world.dispatcher.controller
+        clock = controller._clock
+        # Nothing was worked out yet.
+        (first,) = (await asked(world, "/workloads/team/waits", WorkloadList)).workloads
+        assert first.eta is None
+        await Etas(controller).look()
+        told = {one.name: one.eta for one in (await asked(world, "/queues/main", QueueView)).workloads}
+        assert told.keys() == {"waits", "behind"}
+        waits, behind = told["waits"], told["behind"]
+        assert waits is not None
+        assert (waits.confidence, waits.at) == ("bound", waits.by)
+        assert 580_000 < (parse_ms(waits.at) or 0) - clock.now_ms() <= 600_000
+        assert waits.text == f"if all in its way runs for as long as it may: about {waits.by}"
+        # The one before it has no limit.
+        assert behind is not None
+        assert (behind.confidence, behind.at) == ("unknown", "")
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            writer = EventWriter(
+                client, "fairway-dispatcher", "test", clock=lambda: clock.elapsed_ms() / 1000
+            )
+            events = BindingEvents(writer, clock.elapsed_ms, clock.now_ms)
+            tasks = [
+                asyncio.create_task(writer.run()),
+                asyncio.create_task(events.watch(world.dispatcher)),
+            ]
+            await world.passes(300)
+            stored = [r.decode() for r in world.api.store.collection("v1", "events").records.values()]
+            expected = [one for one in stored if one["reason"] == "StartExpected"]
+            assert [one["involvedObject"]["name"] for one in expected] == ["waits-job"]
+            assert expected[0]["message"].startswith("it can start about 20")
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     run(scenario)
 
@@ -150,7 +199,12 @@ def test_statuses_are_written_when_they_change_and_seldom() -> None:
             main = status("clusterqueues")
             assert (main["pending"], main["admitted"]) == (5, 2)
             assert main["conditions"][0]["status"] == "True"
-            assert main["flavorsUsage"][0]["resources"][0] == {"name": GPU, "total": "4", "borrowed": "2"}
+            assert main["flavorsUsage"][0]["resources"][0] == {
+                "name": GPU,
+                "total": "4",
+                "borrowed": "2",
+                "reserved": "0",
+            }
             since = main["conditions"][0]["lastTransitionTime"]
             world.karmada.finish(keys[:2])
             await world.passes(12)
@@ -246,8 +300,19 @@ def test_spreading_without_effect_is_told(asks: bool, told: dict[str, str]) -> N
 def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
-        world.queue("main", {"m1": 8}, preemption={"withinClusterQueue": "LowerPriority"})
-        world.add(f"{FAIRWAY}/serviceclasses", service_class("urgent", maxWait="1h"))
+        world.queue("main", {"m1": 8}, flavorFungibility={"whenCanPreempt": "MayStopSearch"})
+        spot = [{"key": "spot", "operator": "Exists"}]
+        world.add(f"{FAIRWAY}/resourceflavors", flavor("spot", "m1", tolerations=spot))
+        # As an earlier version told it, in which the field had no effect.
+        before = {
+            "type": "Effective",
+            "status": "False",
+            "reason": "FieldsWithoutEffect",
+            "message": "of old",
+        }
+        told_before = {"conditions": [before | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+        urgent = service_class("urgent", minRuntime="1h") | {"status": told_before}
+        world.add(f"{FAIRWAY}/serviceclasses", urgent)
         world.add(f"{FAIRWAY}/serviceclasses", service_class("plain"))
         await world.start()
         clock = world.dispatcher.controller._clock
@@ -267,10 +332,12 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
             task = asyncio.create_task(statuses.run(lambda: True))
             await world.passes(12)
             assert effective("clusterqueues", "main") == [
-                "spec.preemption.withinClusterQueue: no effect yet: nothing is displaced"
+                "spec.flavorFungibility.whenCanPreempt: no effect yet: a later flavor that can be had "
+                "without displacing anybody always goes first"
             ]
-            (told,) = effective("serviceclasses", "urgent")
-            assert told.startswith("spec.maxWait: no effect yet")
+            (told,) = effective("resourceflavors", "spot")
+            assert told.startswith("spec.tolerations[0]: no effect")
+            assert effective("serviceclasses", "urgent") == []
             assert (await asked(world, "/queues/main", QueueView)).problems == effective(
                 "clusterqueues", "main"
             )
@@ -280,12 +347,12 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
                 QueueStatuses(client, world.dispatcher, clock, lambda *_: None).run(lambda: True)
             )
             await world.passes(12)
-            assert (written("serviceclasses"), written("resourceflavors")) == (1, 0)
-            world.api.update(f"{FAIRWAY}/serviceclasses/urgent", lambda obj: obj["spec"].pop("maxWait"))
+            assert (written("serviceclasses"), written("resourceflavors")) == (1, 1)
+            world.api.update(f"{FAIRWAY}/resourceflavors/spot", lambda obj: obj["spec"].pop("tolerations"))
             await world.passes(12)
-            assert effective("serviceclasses", "urgent") == []
+            assert effective("resourceflavors", "spot") == []
             await world.passes(12)
-            assert written("serviceclasses") == 2
+            assert written("resourceflavors") == 2
             heir.cancel()
             await asyncio.wait((task, heir))
 

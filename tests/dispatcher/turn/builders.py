@@ -22,11 +22,13 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
+from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
+from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.questions import verdict_of
 from queue_dispatcher.estimates.subjects import question_about
 from queue_dispatcher.turn.events import Led, Saw, Wrote
@@ -53,9 +55,9 @@ class Plane:
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
     of which nobody knows; ``witnesses``: where pods would go in each, ``witnesses_of``: of these workloads,
-    by name. ``told``: what was to be there
-    before each write. ``companions``: what came before the last release, by name; ``gangs``: what was
-    asked last, by name and cluster.
+    by name. ``needed``: by workload and cluster, who has to end there for it, by name. ``told``: what was to
+    be there before each write. ``companions``: what came before the last release, by name; ``gangs``: what
+    was asked last, by name and cluster.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Plane:
         self.silent: Collection[str] = ()
         self.witnesses: tuple[Witness, ...] = ()
         self.witnesses_of: Mapping[str, tuple[Witness, ...]] = {}
+        self.needed: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
         self.told: list[Companion | None] = []
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
@@ -303,6 +306,8 @@ class Plane:
             assert question is not None
             questions.append(question)
             self.gangs[name] = {cluster: question.gang_at(cluster) for cluster in question.clusters}
+            if probing.of_choice:
+                return Answered(probing, tuple(questions), rooms=self._ending(name, probing))
             if self.rooms is not None:
                 witnesses = self.witnesses_of.get(name, self.witnesses)
                 rooms = [
@@ -320,6 +325,20 @@ class Plane:
             fits = self.estimator(name)
             verdicts.append(Verdict(fits, subject.permitted if fits else frozenset(), ("no room",)))
         return Answered(probing, tuple(questions), tuple(verdicts))
+
+    def _ending(self, name: str, probing: Probing) -> tuple[ClusterRoom, ...]:
+        """Who has to end in each cluster, of those that were named."""
+        rooms = []
+        for cluster, endings in (probing.endings or {}).items():
+            at_ms = {name_of(workload): one_ms for workload, one_ms in endings}
+            needed = [one for one in at_ms if one.name in self.needed.get(name, {}).get(cluster, ())]
+            earliest = None
+            if name in self.needed and cluster in self.needed[name]:
+                ends_ms = max((at_ms[one] for one in needed), default=0)
+                where = (("", f"{cluster}-node", 1),)
+                earliest = Earliest(cluster, ends_ms, len(needed), where, tuple(needed))
+            rooms.append(ClusterRoom(cluster, 0, earliest=earliest))
+        return tuple(rooms)
 
     # What is to be seen.
 

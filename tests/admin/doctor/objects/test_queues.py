@@ -78,11 +78,11 @@ def cron_job(
 BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
     (
         "what is displaced",
-        lambda w: said(spec_of(w), preemption={"reclaimWithinCohort": "Any"}),
+        lambda w: said(spec_of(w), flavorFungibility={"whenCanPreempt": "MayStopSearch"}),
         "queue-effect",
         Verdict.WARNING,
         "ClusterQueue main",
-        "spec.preemption.reclaimWithinCohort: no effect yet",
+        "spec.flavorFungibility.whenCanPreempt: no effect yet",
     ),
     (
         "spreading where queues below hold the workloads",

@@ -1,0 +1,92 @@
+"""Kept room: while a cycle admits, what of quota and capacity its reservations leave to others."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queue_dispatcher.cycle.order import Rank
+from queue_dispatcher.cycle.reservation import Reservation
+from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.ledger import Ledger
+
+
+@dataclass(slots=True)
+class Kept:
+    """What others may take beside one reservation without delaying it: of ``quota`` in its tree, with the
+    root ``root``, and of what is there (``free``), by cell. Cells left out are not touched by it.
+
+    ``borrows``: it would use more than its queue, or one above, owns.
+    """
+
+    reservation: Reservation
+    root: int
+    quota: dict[Cell, int]
+    free: dict[Cell, int]
+    borrows: bool
+
+
+class KeptRoom:
+    """What is kept for all reservations of a cycle."""
+
+    def __init__(self, ledger: Ledger, now_ms: int) -> None:
+        self._ledger = ledger
+        self._now_ms = now_ms
+        self._kept: list[Kept] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Kept]:
+        return iter(self._kept)
+
+    def add(self, kept: Kept) -> None:
+        """One more, behind those before."""
+        self._kept.append(kept)
+
+    def refusing(
+        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
+    ) -> Reservation | None:
+        """The first reservation that an item would delay if it were charged so; None if it delays none."""
+        for kept in self._binding(item, queue, rank, runtime_ms):
+            is_own = kept.reservation.item.queue == queue
+            is_entitled = not is_own and not self._ledger.borrows_after(queue, charge)
+            is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
+            for cell, amount in charge:
+                if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
+                    return kept.reservation
+                if not (is_entitled and kept.borrows) and amount > kept.free.get(cell, amount):
+                    return kept.reservation
+        return None
+
+    def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
+        """Whether an item that is about to be charged so goes before any that holds a reservation of the same
+        cells and goes first by the order of queues. Who takes only what its own queue owns waits for nobody.
+        """
+        is_entitled = not self._ledger.borrows_after(queue, charge)
+        return any(
+            not (is_entitled and kept.reservation.item.queue != queue)
+            and kept.reservation.item.id != item
+            and not kept.reservation.is_behind(queue, rank)
+            and not {cell for cell, _ in charge}.isdisjoint(kept.quota)
+            for kept in self._kept
+        )
+
+    def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
+        """An item is admitted, charged so. Also of one that goes first anyway, what it takes is not left."""
+        for kept in self._kept:
+            if kept.reservation.is_passed_by(runtime_ms, self._now_ms):
+                continue
+            is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
+            for left in (kept.quota, kept.free) if is_in_tree else (kept.free,):
+                for cell, amount in charge:
+                    if cell in left:
+                        left[cell] = max(0, left[cell] - amount)
+        self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
+
+    def _binding(self, item: str, queue: str, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
+        """Those that the item would not pass anyway."""
+        for kept in self._kept:
+            one = kept.reservation
+            if one.item.id == item or one.is_behind(queue, rank):
+                continue
+            if not one.is_passed_by(runtime_ms, self._now_ms):
+                yield kept

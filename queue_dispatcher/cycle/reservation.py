@@ -1,0 +1,115 @@
+"""Reservation: a workload that finds no room is kept the room that it will have, and others may pass it only
+as far as they do not delay it.
+
+EASY backfill (Lifka, "The ANL/IBM SP Scheduling System", 1995) in stages: for a while everybody may pass, as
+long runs are rare; then whoever ends by its declared and enforced runtime before the reserved workload can
+start, or leaves it what it needs by then; and in the end nobody, so that the wait is bounded whatever was
+declared. Where nobody knows when it could start, nobody may pass either.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from queue_dispatcher.cycle.items import Alternative, Item, probe_of, probe_through
+from queue_dispatcher.cycle.order import Rank
+from queue_dispatcher.ledger.cells import Cell
+
+
+class Unknown(StrEnum):
+    """Why nobody knows when a reserved item can start."""
+
+    ENDINGS = "endings"
+    """What uses the quota and the amounts that it lacks may run for any time."""
+    CLUSTER = "cluster"
+    """What is in its way on the nodes of its cluster may run for any time."""
+    NODES = "nodes"
+    """Quota and amounts would do, and no estimator says when there are nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What is reserved for one item. Times in epoch milliseconds.
+
+    ``alternative``: as what it would be charged. ``since_ms``: since when it is reserved; ``drains_ms``: from
+    when on nothing passes. ``starts_ms``: when it can start at the latest, by what is known now; None where
+    nobody knows, and ``unknown`` says why. ``expires_ms``: when it is given up. ``short``: of which cells it
+    lacks some. ``cluster``: in which the estimators keep room for it; empty where none does, and all clusters
+    count.
+    """
+
+    item: Item
+    rank: Rank
+    alternative: Alternative
+    since_ms: int
+    drains_ms: int
+    starts_ms: int | None
+    expires_ms: int
+    unknown: Unknown | None = None
+    short: frozenset[Cell] = frozenset()
+    cluster: str = ""
+
+    def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
+        """Whether what would run for so long at the most may use what is kept."""
+        return runtime_ms is not None and 0 < runtime_ms <= self.passes_ms(now_ms)
+
+    def passes_ms(self, now_ms: int) -> int:
+        """For how long at the most others may use what is kept, from now on; 0 for not at all."""
+        if self.starts_ms is None or self.is_drained(now_ms):
+            return 0
+        return max(0, self.starts_ms - now_ms)
+
+    def is_drained(self, now_ms: int) -> bool:
+        """Whether nothing starts any more in what it lacks, whatever is declared."""
+        return now_ms >= self.drains_ms
+
+    def is_behind(self, queue: str, rank: Rank) -> bool:
+        """Whether an item of a queue goes first by the order of queues: it is not held back at all."""
+        if queue == self.item.queue:
+            return rank < self.rank
+        return rank[0] < self.rank[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservations:
+    """Those of one decision, in their order. ``given_up``: by item, until when it gets none any more."""
+
+    made: tuple[Reservation, ...] = ()
+    given_up: Mapping[str, int] = field(default_factory=dict)
+    _by_queue: dict[str, list[Reservation]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_queue: dict[str, list[Reservation]] = {}
+        for one in self.made:
+            by_queue.setdefault(one.item.queue, []).append(one)
+        object.__setattr__(self, "_by_queue", by_queue)
+
+    def of(self, queue: str) -> Sequence[Reservation]:
+        """Those of one queue."""
+        return self._by_queue.get(queue, ())
+
+    def has(self, item: str) -> bool:
+        """Whether the item holds one."""
+        return any(one.item.id == item for one in self.made)
+
+    def through(
+        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, now_ms: int
+    ) -> frozenset[str]:
+        """The items for which estimators keep room that this one may use."""
+        return frozenset(
+            one.item.id
+            for one in self.made
+            if one.cluster
+            and (one.item.id == item or one.is_behind(queue, rank) or one.is_passed_by(runtime_ms, now_ms))
+        )
+
+
+NO_RESERVATIONS = Reservations()
+
+
+def own_probe(item: Item, alternative: Alternative) -> str:
+    """What the estimators are asked about a reserved item that would be charged so, with the room that they
+    keep for it; empty where they are not asked.
+    """
+    probe = probe_of(item.shape, alternative)
+    return probe_through(probe, frozenset((item.id,))) if probe else ""

@@ -1,0 +1,510 @@
+"""Reservations: who gets one, when it could start, and who may pass it."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from queue_dispatcher.api.reservation import ReservationPolicy
+from queue_dispatcher.cycle.actions import Admit, Probe
+from queue_dispatcher.cycle.decide import AdmissionCycles
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.items import Shape, probe_of, probe_through
+from queue_dispatcher.cycle.reasons import BEHIND_STRANGERS_RESERVATION, told_to
+from queue_dispatcher.cycle.runtime import in_steps, longest_within
+from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.ledger.tree import QuotaNode
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, bound, preplaced, shape
+from tests.dispatcher.ledger.builders import charge, queue, root
+
+MIN = 60_000
+POLICY = ReservationPolicy(after_ms=5 * MIN, drain_after_ms=30 * MIN, hold_timeout_ms=600 * MIN)
+
+
+def fleet(*nodes: QuotaNode, policy: ReservationPolicy = POLICY) -> Fleet:
+    found = Fleet(*nodes, strategy=BACKFILL)
+    for node in nodes:
+        found.configure(node.name, reservation=policy)
+    return found
+
+
+def full(runs: dict[str, int | None], policy: ReservationPolicy = POLICY, **amounts: int) -> Fleet:
+    """One queue of 16 GPUs in which workloads of 4 run, for so many minutes at the most each."""
+    found = fleet(root("q", gpu=16, **amounts), policy=policy)
+    for name, minutes in runs.items():
+        found.submit("q", name, gpu=4, runtime=None if minutes is None else minutes * MIN)
+    assert set(found.cycle()) == set(runs)
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """``runs``: by workload of 4 of 16 GPUs, its end in minutes. A gang of 12 waits since 0 for ``waited``
+    minutes when one of ``gpu`` comes that runs for ``runtime`` minutes.
+    """
+
+    name: str
+    runs: dict[str, int | None]
+    waited: int
+    gpu: int
+    runtime: int | None
+    starts: bool
+    reserved: bool = True
+
+
+KNOWN: dict[str, int | None] = {"a": 10, "b": 20, "c": 40}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("not long enough for a reservation", KNOWN, 4, 4, None, starts=True, reserved=False),
+        # 12 are free at 20: 4 now, and 4 each at 10 and at 20.
+        Case("over before the gang can start", KNOWN, 5, 4, 15, starts=True),
+        Case("over a minute too late", KNOWN, 5, 4, 16, starts=False),
+        Case("of unknown runtime", KNOWN, 5, 4, None, starts=False),
+        Case("small enough to fit beside", {"a": 10, "b": 20, "c": 20}, 5, 4, None, starts=True),
+        Case("nobody knows when the gang starts", {"a": 10, "b": None, "c": None}, 5, 4, 1, starts=False),
+        Case("it is drained", KNOWN, 30, 4, 1, starts=False),
+        Case("what is in the way has overrun", {"a": 2, "b": 2, "c": 40}, 5, 4, 1, starts=False),
+    ],
+    ids=lambda case: case.name,
+)
+def test_who_passes_a_reservation(case: Case) -> None:
+    found = full(case.runs)
+    found.submit("q", "gang", gpu=12, at=0)
+    found.cycle()
+    found.now_ms = case.waited * MIN
+    found.submit(
+        "q",
+        "small",
+        gpu=case.gpu,
+        at=found.now_ms,
+        runtime=None if case.runtime is None else case.runtime * MIN,
+    )
+    decision = found.decide()
+    assert found.carry_out(decision) == (["small"] if case.starts else [])
+    assert [one.item.id for one in decision.reservations.made] == (["gang"] if case.reserved else [])
+    if not case.starts:
+        assert found.reasons(decision)["small"] == "BehindReservation"
+    assert found.reasons(decision)["gang"] == "WaitingForQuota"
+
+
+def test_a_gang_starts_when_small_work_keeps_coming() -> None:
+    """Law 4: within drainAfter and the longest run, whatever is declared; here nothing is."""
+    found = full({"a": None, "b": None, "c": None, "d": None})
+    found.submit("q", "gang", gpu=16)
+    ends = {"a": 7, "b": 12, "c": 18, "d": 25}
+    for minute in range(1, 120):
+        found.now_ms = minute * MIN
+        for name in [name for name, at in ends.items() if at == minute]:
+            found.finish(name)
+            del ends[name]
+        found.submit("q", f"small{minute}", gpu=4, at=found.now_ms)
+        for name in found.cycle():
+            if name == "gang":
+                assert minute <= 5 + 25
+                return
+            ends[name] = minute + 25
+    pytest.fail("the gang never started")
+
+
+def test_a_lenders_own_work_is_not_held_back_for_a_borrower() -> None:
+    found = fleet(root("org"), queue("lender", "org", gpu=8), queue("borrower", "org", gpu=8))
+    found.submit("borrower", "a", gpu=8, runtime=20 * MIN)
+    assert found.cycle() == ["a"]
+    found.submit("borrower", "gang", gpu=12)
+    found.now_ms = 6 * MIN
+    found.submit("lender", "own", gpu=8, at=found.now_ms)
+    found.submit("borrower", "late", gpu=2, at=found.now_ms)
+    decision = found.decide()
+    assert found.carry_out(decision) == ["own"]
+    assert [one.item.id for one in decision.reservations.made] == ["gang"]
+
+
+def test_what_waits_within_its_quota_is_kept_from_borrowers() -> None:
+    found = fleet(root("org"), queue("own", "org", gpu=8), queue("other", "org", gpu=8))
+    found.submit("other", "a", gpu=6, runtime=20 * MIN)
+    found.submit("other", "a2", gpu=6)
+    assert found.cycle() == ["a", "a2"]
+    found.submit("own", "gang", gpu=8)
+    found.now_ms = 6 * MIN
+    found.submit("other", "b", gpu=4, at=found.now_ms, runtime=20 * MIN)
+    found.submit("other", "c", gpu=4, at=found.now_ms, runtime=10 * MIN)
+    assert found.cycle() == ["c"]
+
+
+def test_so_many_of_a_tree_get_one_for_each_flavor() -> None:
+    policy = ReservationPolicy(after_ms=MIN, drain_after_ms=30 * MIN, depth=1)
+    found = fleet(root("q", gpu=16, a100_gpu=16), policy=policy)
+    found.submit("q", "a", gpu=16, runtime=20 * MIN)
+    found.submit("q", "b", a100_gpu=16, runtime=20 * MIN)
+    found.cycle()
+    for number in range(3):
+        found.submit("q", f"gpu{number}", gpu=8, at=number)
+    found.submit("q", "other", a100_gpu=8, at=9)
+    found.now_ms = 2 * MIN
+    assert [one.item.id for one in found.decide().reservations.made] == ["gpu0", "other"]
+    found.configure("q", reservation=ReservationPolicy(after_ms=MIN, drain_after_ms=30 * MIN, depth=2))
+    assert [one.item.id for one in found.decide().reservations.made] == ["gpu0", "gpu1", "other"]
+
+
+@dataclass(frozen=True)
+class Wanting:
+    """Those that want all 16 GPUs: by name, when each came, its maxWait and its priority, in minutes."""
+
+    about: str
+    came: dict[str, tuple[int, int | None, int]]
+    first: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Wanting("nobody says: who came first", {"a": (0, None, 0), "b": (1, None, 0)}, "a"),
+        Wanting("the earlier deadline", {"a": (0, 60, 0), "b": (1, 30, 0)}, "b"),
+        Wanting("the earlier deadline, not the shorter wait", {"a": (0, 31, 0), "b": (2, 30, 0)}, "a"),
+        Wanting("who has one goes before who has none", {"a": (0, None, 0), "b": (1, 60, 0)}, "b"),
+        Wanting("who is late already", {"a": (0, 3, 0), "b": (1, 30, 0)}, "a"),
+        Wanting("the higher priority, whatever the deadline", {"a": (0, 1, 0), "b": (1, None, 1)}, "b"),
+        # A reservation is held for 600 minutes, and that is what who states none counts with.
+        Wanting("none is not for ever", {"a": (0, None, 0), "b": (601, 30, 0)}, "a"),
+        Wanting("a long one is no worse than none", {"a": (0, 9_999, 0), "b": (1, None, 0)}, "a"),
+    ],
+    ids=lambda case: case.about,
+)
+def test_of_equal_priority_the_earliest_deadline_has_room_kept(case: Wanting) -> None:
+    found = full({"a": 10, "b": 20, "c": 40})
+    for name, (came, max_wait, priority) in case.came.items():
+        wait = None if max_wait is None else max_wait * MIN
+        found.submit("q", name, gpu=16, at=came * MIN, priority=priority, max_wait=wait)
+    found.now_ms = 5 * MIN + max(came for came, _, _ in case.came.values()) * MIN
+    assert [one.item.id for one in found.decide().reservations.made] == [case.first]
+
+
+def test_a_deadline_that_has_just_come_takes_no_reservation_from_who_has_waited() -> None:
+    found = full({"a": None, "b": None, "c": None, "d": None})
+    found.submit("q", "gang", gpu=16)
+    made = []
+    for minute, name in ((5, "due1"), (8, "due2"), (13, "due3")):
+        found.now_ms = minute * MIN
+        found.submit("q", name, gpu=16, at=found.now_ms, max_wait=20 * MIN)
+        decision = found.decide()
+        found.carry_out(decision)
+        made += [one.item.id for one in decision.reservations.made]
+    assert made == ["gang", "gang", "due1"]
+
+
+def test_a_deadline_beyond_the_first_classes_of_a_line_is_found() -> None:
+    found = full({"a": None, "b": None, "c": None, "d": None})
+    for number in range(40):
+        found.submit("q", f"gpu{number}", gpu=2, at=number, runtime=(number + 1) * MIN)
+    found.submit("q", "due", gpu=8, at=60, max_wait=30 * MIN)
+    found.now_ms = 6 * MIN
+    assert [one.item.id for one in found.decide().reservations.made] == ["due"]
+
+
+@pytest.mark.parametrize(
+    ("max_wait", "reserved"), [(None, 5), (60, 5), (10, 5), (9, 4.5), (4, 2), (1, 0.5), (0.0, 0)]
+)
+def test_who_should_not_wait_long_has_room_kept_sooner(max_wait: float | None, reserved: float) -> None:
+    found = full(KNOWN)
+    wait = None if max_wait is None else int(max_wait * MIN)
+    found.submit("q", "gang", gpu=12, max_wait=wait)
+    reserved_ms = int(reserved * MIN)
+    for at_ms in sorted({max(0, reserved_ms - 1), reserved_ms}):
+        found.now_ms = at_ms
+        decision = found.decide()
+        assert bool(decision.reservations.made) == (at_ms >= reserved_ms)
+        found.carry_out(decision)
+
+
+def test_nothing_is_reserved_of_what_never_comes_back() -> None:
+    found = full({"a": 10, "b": 20, "service": None})
+    found.endings.drop("service")
+    found.submit("q", "gang", gpu=16)
+    found.now_ms = 6 * MIN
+    found.submit("q", "small", gpu=4, at=found.now_ms)
+    decision = found.decide()
+    assert decision.reservations.made == ()
+    assert found.carry_out(decision) == ["small"]
+
+
+def test_a_reservation_is_given_up_for_as_long_as_it_was_held() -> None:
+    policy = ReservationPolicy(after_ms=MIN, drain_after_ms=2 * MIN, hold_timeout_ms=10 * MIN)
+    found = full({"a": None, "b": None, "c": None}, policy=policy)
+    found.submit("q", "gang", gpu=16)
+    seen = []
+    for minute in range(1, 40):
+        found.now_ms = minute * MIN
+        decision = found.decide()
+        found.carry_out(decision)
+        seen.append(bool(decision.reservations.made))
+    assert seen[:10] == [True] * 10
+    assert seen[10:20] == [False] * 10
+    assert seen[20:30] == [True] * 10
+
+
+def test_who_goes_first_anyway_is_not_held_back() -> None:
+    found = full(KNOWN)
+    found.submit("q", "gang", gpu=12)
+    found.now_ms = 6 * MIN
+    found.submit("q", "urgent", gpu=4, at=found.now_ms, priority=1)
+    assert found.cycle() == ["urgent"]
+
+
+def test_the_estimators_say_where_and_when() -> None:
+    """Of a cluster that is reserved only its room is kept, and who may pass is asked about with that."""
+    found = fleet(root("q", gpu=64))
+    gang = preplaced([bound("ab", gpu=16)], probe="gang")
+    small = preplaced([bound("ab", gpu=1)], probe="small")
+    found.submit("q", "gang", gang)
+    found.now_ms = 6 * MIN
+    refused = {key: Verdict(0, reasons=("no node",)) for key in (_probe(gang), _probe(small))}
+    made = found.decide(verdicts=refused).reservations.made
+    assert [(one.item.id, one.starts_ms, one.cluster) for one in made] == [("gang", None, "")]
+    own = probe_through(_probe(gang), frozenset({"gang"}))
+    found.earliest[own] = Earliest("a", 20 * MIN, 3)
+    decision = found.decide(verdicts=refused)
+    assert [(one.starts_ms, one.cluster) for one in decision.reservations.made] == [(20 * MIN, "a")]
+    found.carry_out(decision)
+    found.submit("q", "long", small, at=found.now_ms, runtime=20 * MIN)
+    found.submit("q", "short", small, at=found.now_ms + 1, runtime=10 * MIN)
+    through = probe_through(_probe(small), frozenset({"gang"}))
+    decision = found.decide(verdicts=refused)
+    asked = [one for one in decision.actions if isinstance(one, Probe)]
+    assert {(one.item.id, one.probe) for one in asked} == {("short", through), ("gang", own)}
+    there = Verdict(1, frozenset("a"), rooms=(("a", 1),))
+    assert found.carry_out(found.decide(verdicts={**refused, own: Verdict(0), through: there})) == ["short"]
+    fits = {**refused, own: Verdict(1, frozenset("a"), rooms=(("a", 1),)), through: Verdict(0)}
+    decision = found.decide(verdicts=fits)
+    assert found.carry_out(decision) == ["gang"]
+    assert decision.reservations.made == ()
+
+
+def test_who_waits_for_what_never_comes_back_takes_nobodys_place() -> None:
+    found = full({"a": 10, "b": 20, "service": None})
+    found.endings.drop("service")
+    found.submit("q", "gang", gpu=16)
+    found.submit("q", "smaller", gpu=12, at=1)
+    found.now_ms = 6 * MIN
+    assert [one.item.id for one in found.decide().reservations.made] == ["smaller"]
+
+
+def test_what_goes_first_leaves_less_to_pass() -> None:
+    """The gang leaves 8, of which 6 are taken by who came before it."""
+    policy = ReservationPolicy(after_ms=0, drain_after_ms=30 * MIN)
+    found = fleet(root("q", gpu=16), policy=policy)
+    gang = preplaced([bound("ab", gpu=8)], probe="gang")
+    found.submit("q", "gang", gang, at=1)
+    refused = {_probe(gang): Verdict(0, reasons=("no node",))}
+    found.now_ms = MIN
+    found.carry_out(found.decide(verdicts=refused))
+    found.submit("q", "first", gpu=6)
+    found.submit("q", "behind", gpu=4, at=2)
+    assert found.carry_out(found.decide(verdicts=refused)) == ["first"]
+
+
+@pytest.mark.parametrize(("drains", "starts"), [(30, ["beside"]), (6, [])])
+def test_what_ends_before_it_can_start_may_be_used_after(drains: int, starts: list[str]) -> None:
+    """Of quota that a gang does not lack while it waits for nodes; unless it drains."""
+    policy = ReservationPolicy(after_ms=5 * MIN, drain_after_ms=drains * MIN)
+    found = fleet(root("q", gpu=16), policy=policy)
+    gang = preplaced([bound("ab", gpu=12)], probe="gang")
+    found.submit("q", "a", gpu=4, runtime=15 * MIN)
+    assert found.cycle() == ["a"]
+    found.submit("q", "gang", gang)
+    found.now_ms = 6 * MIN
+    refused = {_probe(gang): Verdict(0, reasons=("no node",))}
+    found.earliest[probe_through(_probe(gang), frozenset({"gang"}))] = Earliest("a", 20 * MIN, 3)
+    found.carry_out(found.decide(verdicts=refused))
+    found.submit("q", "more", gpu=5, at=found.now_ms)
+    found.submit("q", "beside", gpu=4, at=found.now_ms + 1)
+    verdicts = {**refused, probe_through(_probe(gang), frozenset({"gang"})): Verdict(0)}
+    assert found.carry_out(found.decide(verdicts=verdicts)) == starts
+
+
+def test_who_could_ever_start_is_found_out_by_what_there_is_by_then() -> None:
+    """Though who is refused was found in a cycle before, when there was less."""
+    found = fleet(root("q", gpu=16))
+    found.submit("q", "a", gpu=8)
+    found.cycle()
+    found.submit("q", "gang", gpu=12)
+    cycles = AdmissionCycles()
+    found.now_ms = MIN
+    assert cycles.decide(found.snapshot(free={"gpu": 0}), found.now_ms).reservations.made == ()
+    found.now_ms = 6 * MIN
+    decision = cycles.decide(found.snapshot(free={"gpu": 8}), found.now_ms)
+    assert [one.item.id for one in decision.reservations.made] == ["gang"]
+
+
+def test_who_has_one_keeps_it_when_its_room_is_there() -> None:
+    """Another tree that came first has its turn first, and takes nothing of what was kept."""
+    found = fleet(root("own", gpu=8), root("other", gpu=8))
+    found.configure("other", strategy=BEST_EFFORT)
+    found.submit("other", "a", gpu=8)
+    assert found.cycle(free={"gpu": 8}) == ["a"]
+    found.submit("other", "older", gpu=4)
+    found.submit("own", "gang", gpu=8, at=1)
+    found.now_ms = 6 * MIN
+    assert found.cycle(free={"gpu": 0}) == []
+    found.finish("a")
+    found.now_ms += 1
+    decision = found.decide(free={"gpu": 8})
+    assert found.reasons(decision) == {"older": "WaitingForCapacity"}
+    assert found.carry_out(decision) == ["gang"]
+
+
+def test_who_has_one_keeps_it_while_nothing_more_may_be_released() -> None:
+    found = full({"a": None, "b": None, "c": None})
+    found.submit("q", "gang", gpu=12)
+    found.now_ms = 6 * MIN
+    found.cycle()
+    (made,) = found.reservations.made
+    for name in ("a", "b"):
+        found.finish(name)
+    found.now_ms += 1
+    assert found.cycle(tokens=0) == []
+    (kept,) = found.reservations.made
+    assert (kept.item.id, kept.since_ms) == ("gang", made.since_ms)
+    found.now_ms += 1
+    assert found.cycle() == ["gang"]
+    assert found.reservations.made == ()
+
+
+def test_who_has_one_keeps_it_while_it_is_asked_about() -> None:
+    """And the estimators keep its room, or there would never be what they are asked about."""
+    found = fleet(root("q", gpu=64))
+    gang = preplaced([bound("ab", gpu=16)], probe="gang")
+    found.submit("q", "gang", gang)
+    found.now_ms = 6 * MIN
+    refused = {_probe(gang): Verdict(0, reasons=("no node",))}
+    found.carry_out(found.decide(verdicts=refused))
+    own = probe_through(_probe(gang), frozenset({"gang"}))
+    found.earliest[own] = Earliest("a", 20 * MIN, 3)
+    found.carry_out(found.decide(verdicts=refused))
+    found.now_ms += 1
+    decision = found.decide(verdicts=refused)
+    assert [one.probe for one in decision.actions if isinstance(one, Probe)] == [own]
+    assert [(one.since_ms, one.cluster) for one in decision.reservations.made] == [(6 * MIN, "a")]
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+def test_a_reservation_is_held_while_the_estimators_are_asked_again(asked_again: bool) -> None:
+    """Their word runs out within seconds; nobody takes the room meanwhile, and its time runs on."""
+    found = fleet(root("org", gpu=12), queue("own", "org", gpu=4), queue("other", "org"))
+    gang = preplaced([bound("ab", gpu=12)], probe="gang")
+    refused = {_probe(gang): Verdict(0, reasons=("no node",))}
+    found.submit("own", "gang", gang)
+    found.now_ms = 6 * MIN
+    assert found.carry_out(found.decide(verdicts=refused)) == []
+    (made,) = found.reservations.made
+    # Who uses less goes first, and would take what the gang needs of the quota.
+    found.submit("other", "small", gpu=6, at=found.now_ms)
+    found.now_ms = 7 * MIN
+    decision = found.decide(verdicts={} if asked_again else refused)
+    assert [action.item.id for action in decision.actions] == (["gang"] if asked_again else [])
+    assert [(one.item.id, one.since_ms) for one in decision.reservations.made] == [("gang", made.since_ms)]
+    assert found.carry_out(decision) == []
+
+
+def test_also_those_behind_the_first_keep_theirs_while_they_are_asked_about() -> None:
+    found = fleet(root("q", gpu=64), policy=replace(POLICY, depth=2))
+    refused = {}
+    for number in range(2):
+        gang = preplaced([bound("ab", gpu=16 + number)], probe=f"gang{number}")
+        refused[_probe(gang)] = Verdict(0, reasons=("no node",))
+        found.submit("q", f"gang{number}", gang, at=number)
+    found.now_ms = 6 * MIN
+    found.carry_out(found.decide(verdicts=refused))
+    before = [(one.item.id, one.since_ms) for one in found.reservations.made]
+    assert [item for item, _ in before] == ["gang0", "gang1"]
+    found.now_ms = 7 * MIN
+    assert [(one.item.id, one.since_ms) for one in found.decide().reservations.made] == before
+
+
+@pytest.mark.parametrize(
+    ("runs", "waited", "text", "unblock"),
+    [
+        (
+            KNOWN,
+            5,
+            "waits longer, for gpu of flavor default: it can start in 900 s at the latest",
+            # What may run for 900 s is taken to run for up to an eighth longer.
+            "gang starts or is deleted; or it has a maxRuntime of 851 s or less, and so ends before that one "
+            "can start",
+        ),
+        (
+            {"a": 10, "b": None, "c": None},
+            5,
+            "gpu of flavor default: nobody knows when it can start, as not all that uses what it lacks has a "
+            "maxRuntime",
+            "gang starts or is deleted",
+        ),
+        (
+            KNOWN,
+            30,
+            "it can start any moment, as what was to end by now has not; by now nothing passes it",
+            "gang starts or is deleted",
+        ),
+    ],
+)
+def test_who_is_held_back_is_told_for_whom_and_what_would_pass(
+    runs: dict[str, int | None], waited: int, text: str, unblock: str
+) -> None:
+    found = full(runs)
+    found.submit("q", "gang", gpu=12, at=0)
+    found.now_ms = waited * MIN
+    found.submit("q", "small", gpu=4, at=found.now_ms)
+    reason = found.reason(found.decide(), "small")
+    assert reason is not None
+    assert reason.text.startswith("the room that it would take is kept for gang, which waits longer, for ")
+    assert reason.text.endswith(text)
+    assert reason.unblock == unblock
+    stranger = told_to(lambda namespace: False, reason)
+    assert stranger.text == BEHIND_STRANGERS_RESERVATION.text
+    assert stranger.unblock == unblock.replace("gang", "that workload")
+
+
+def test_what_is_told_to_pass_does_pass() -> None:
+    found = full(KNOWN)
+    found.submit("q", "gang", gpu=12, at=0)
+    found.now_ms = 5 * MIN + 1
+    left_ms = longest_within(15 * MIN - 1)
+    found.submit("q", "short", gpu=4, at=found.now_ms, runtime=in_steps(left_ms // 1000 * 1000))
+    assert found.cycle() == ["short"]
+
+
+@pytest.mark.parametrize(
+    ("of", "amounts", "passes"),
+    [
+        ("q", {"gpu": 4}, True),
+        ("q", {"a100_gpu": 4}, False),
+        # It goes first anyway, or takes only what its own queue owns.
+        ("urgent", {"gpu": 4}, False),
+        ("lender", {"gpu": 4}, False),
+    ],
+)
+def test_who_passes_is_told(of: str, amounts: dict[str, int], passes: bool) -> None:
+    nodes = (
+        root("org"),
+        queue("q", "org", gpu=16, a100_gpu=4),
+        queue("urgent", "org"),
+        queue("lender", "org", gpu=4),
+    )
+    found = fleet(*nodes)
+    for name in "abcd":
+        found.submit("q", name, gpu=4, runtime=20 * MIN)
+    found.cycle()
+    found.submit("q", "gang", gpu=16)
+    found.now_ms = 6 * MIN
+    priority = 1 if of == "urgent" else 0
+    way = shape(charge(**amounts))
+    found.submit(of, "small", way, at=found.now_ms, runtime=5 * MIN, priority=priority)
+    decision = found.decide()
+    assert [one.item.id for one in decision.reservations.made] == ["gang"]
+    admitted = [action for action in decision.actions if isinstance(action, Admit)]
+    assert [(action.item.id, action.passes) for action in admitted] == [("small", passes)]
+
+
+def _probe(shape: Shape) -> str:
+    return probe_of(shape, shape.alternatives[0])
