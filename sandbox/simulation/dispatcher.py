@@ -34,7 +34,7 @@ from queue_dispatcher.controller import DEBOUNCE_S
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.counting import Counting, Unbound, unbound
-from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.estimates import Endings, Estimates
 from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.estimates.promising import Promising
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
@@ -70,6 +70,8 @@ class Estimators(Protocol):
         gang: pb.Gang,
         assumed: Mapping[str, Sequence[pb.Gang]],
         want_placement: bool,
+        endings: Endings | None = None,
+        of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """A room for each cluster, in their order, as of now."""
 
@@ -114,7 +116,14 @@ class Run:
         self.turns.submitted = lambda *made: replica.submitted(*made)
         self._asking: Asking | None = None
         if state.estimates is not None:
-            self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
+            self._asking = Asking(
+                state.estimates,
+                self._ask,
+                self,
+                clock.elapsed_ms,
+                self.turns.hear,
+                sleep=process.sleep,
+            )
             self.turns.questions = self._asking
         self._promising: Promising | None = None
         if state.estimates is not None:
@@ -296,6 +305,8 @@ class Run:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
+        endings: Endings | None = None,
+        of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         estimators = self._replica.estimators
         assert estimators is not None
@@ -303,7 +314,7 @@ class Run:
         told = {cluster: tuple(gangs) for cluster, gangs in assumed.items()}
 
         def answer() -> None:
-            rooms = estimators.place(clusters, gang, told, want_placement)
+            rooms = estimators.place(clusters, gang, told, want_placement, endings, of_choice)
             self.process.act(lambda: later.set(rooms))
 
         self.process.host.timeline.after(estimators.delay_ms(clusters), answer)

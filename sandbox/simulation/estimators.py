@@ -1,45 +1,43 @@
 """The estimators of the members, as they answer the dispatcher and karmada-scheduler, and how they go wrong.
 
 What they say is worked out from the nodes as they are, by means of their own: pods of one shape are counted,
-gangs are packed big pods first, and once more with a little search where that fails. Faults make an answer
-late, old, too high, or none.
+gangs are packed big pods first, and once more with a little search where that fails; when there would be room
+is found by trying one end after the other, and so is who has to end. Faults make an answer late, old, too
+high, or none.
 """
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from types import MappingProxyType
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import msgspec
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
+from sandbox.simulation.coming_room import Choice, RunningPod, earliest_room, victims_room
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Node
 from sandbox.simulation.objects import Obj
-from sandbox.simulation.pods import Owner
+from sandbox.simulation.packing import (
+    Pods,
+    copies_that_fit,
+    fill,
+    hold_free,
+    told_nodes,
+    why_none,
+    witnesses_of,
+)
+from sandbox.simulation.pods import Owner, Phase
 from sandbox.simulation.templates import Request, pod_sets, pod_template, request_of
 
 MOST_COPIES = 1_000
-MOST_WITNESSES = 3
-SEARCHED = 200
-"""How many steps back a search for a packing takes at most."""
 SKIP = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Pods:
-    """So many pods of one shape; ``spec`` for what they demand of their node beside resources."""
-
-    count: int
-    request: Request
-    spec: Obj = field(hash=False)
-    name: str = "main"
 
 
 @dataclass(slots=True)
@@ -90,10 +88,24 @@ class Estimators:
         gang: pb.Gang,
         assumed: Mapping[str, Sequence[pb.Gang]],
         want_placement: bool = False,
+        endings: Endings | None = None,
+        of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
-        """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there."""
+        """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there.
+
+        ``endings``: and when, if what runs there ends so; ``of_choice``: and which of these have to end.
+        """
         self.asked += 1
-        rooms = (self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
+        rooms = (
+            self._room(
+                cluster,
+                gang,
+                assumed.get(cluster, ()),
+                None if endings is None else endings.get(cluster, ()),
+                of_choice,
+            )
+            for cluster in clusters
+        )
         if not want_placement:
             return tuple(replace(room, witnesses=()) for room in rooms)
         return tuple(rooms)
@@ -105,9 +117,7 @@ class Estimators:
             failing = self.failing.get(cluster)
             if self._free(cluster) is not None and (failing is None or failing.frozen is None):
                 owners = self._members[cluster].owners
-                found[cluster] = tuple(
-                    _bound(owners.get(f"{one.kind}/{one.namespace}/{one.name}")) for one in workloads
-                )
+                found[cluster] = tuple(_bound(owners.get(_key(one))) for one in workloads)
         return found
 
     def promise(
@@ -128,8 +138,8 @@ class Estimators:
         until_ms, promised = self._promised.get(cluster, (0, ()))
         if member.timeline.now_ms >= until_ms:
             return
-        for one in promised:
-            key = f"{one.workload.kind}/{one.workload.namespace}/{one.workload.name}"
+        for one in sorted(promised, key=lambda one: one.gang.waits):
+            key = _key(one.workload)
             if key == asking:
                 continue
             pods = _pods_of_gang(one.gang)
@@ -137,28 +147,81 @@ class Estimators:
             lacking = sum(part.count for part in pods) * copies - _bound(member.owners.get(key))
             for part in pods:
                 left = replace(part, count=max(0, min(part.count * copies, lacking)))
-                _fill(left, nodes, _told(one.gang, part))
+                (hold_free if one.gang.waits else fill)(left, nodes, told_nodes(one.gang, part))
 
-    def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> ClusterRoom:
+    def _room(
+        self,
+        cluster: str,
+        gang: pb.Gang,
+        assumed: Sequence[pb.Gang],
+        endings: Sequence[tuple[WorkloadReference, int]] | None,
+        of_choice: bool,
+    ) -> ClusterRoom:
         free = self._free(cluster)
         if free is None:
             return ClusterRoom(cluster, 0, unknown=f"estimator of {cluster}: unavailable")
         try:
             pods = _pods_of_gang(gang)
             for one in assumed:
-                self._assume(cluster, free, one)
+                if not one.waits:
+                    self._assume(cluster, free, one)
+            waiting = [one for one in assumed if one.waits]
+            now = [node.copied() for node in free]
+            self._hold_waiting(cluster, free, waiting)
         except (ResourceError, msgspec.DecodeError) as error:
             return ClusterRoom(cluster, 0, unknown=str(error))
         wanted = gang.copies or MOST_COPIES
-        witnesses = witnesses_of(pods, free, gang.copies or 1)
+        is_held = any(node.free != before.free for node, before in zip(free, now, strict=True))
+        witnesses = witnesses_of(pods, free, gang.copies or 1, is_held=is_held)
         fits = copies_that_fit(pods, free, MOST_COPIES if len(pods) == 1 else wanted)
         failing = self.failing.get(cluster)
         if failing is not None:
             fits = max(0, fits + failing.extra)
+        earliest = None
+        if endings is not None and fits < (gang.copies or 1):
+            hold = partial(self._hold_waiting, cluster, gangs=waiting)
+            asked = cluster, pods, gang.copies or 1, now
+            if of_choice:
+                leaving = self._running(cluster, (), is_leaving=True)
+                earliest = victims_room(*asked, leaving, self._choices(cluster, endings), hold)
+            else:
+                earliest = earliest_room(*asked, self._running(cluster, endings), hold)
         if fits:
-            return ClusterRoom(cluster, fits, witnesses=witnesses)
+            return ClusterRoom(cluster, fits, witnesses=witnesses, earliest=earliest)
         empty = [node.renewed() for node in self._members[cluster].nodes.values()]
-        return ClusterRoom(cluster, 0, why=_why(pods, free), most=copies_that_fit(pods, empty, wanted))
+        most = copies_that_fit(pods, empty, wanted)
+        return ClusterRoom(cluster, 0, why=why_none(pods, free), most=most, earliest=earliest)
+
+    def _running(
+        self, cluster: str, endings: Sequence[tuple[WorkloadReference, int]], *, is_leaving: bool = False
+    ) -> list[RunningPod]:
+        """Pods with nodes, and until when they have them: those on their way out until their grace is over.
+
+        Only these if ``is_leaving``.
+        """
+        ends = {_key(one): at_ms for one, at_ms in endings}
+        return [
+            RunningPod(
+                pod.node.name,
+                pod.request,
+                pod.timer.at_ms if pod.phase is Phase.TERMINATING and pod.timer else ends.get(pod.owner.key),
+            )
+            for pod in self._members[cluster].pods()
+            if pod.node is not None and (pod.phase is Phase.TERMINATING or not is_leaving)
+        ]
+
+    def _choices(self, cluster: str, endings: Sequence[tuple[WorkloadReference, int]]) -> list[Choice]:
+        """The workloads that may be ended, each with its pods that have nodes and are not leaving anyway."""
+        of: dict[str, list[RunningPod]] = {}
+        for pod in self._members[cluster].pods():
+            if pod.node is not None and pod.phase is not Phase.TERMINATING:
+                of.setdefault(pod.owner.key, []).append(RunningPod(pod.node.name, pod.request, None))
+        return [Choice(name_of(one), at_ms, tuple(of.get(_key(one), ()))) for one, at_ms in endings]
+
+    def _hold_waiting(self, cluster: str, nodes: list[Node], gangs: Sequence[pb.Gang]) -> None:
+        """What waits for room holds as much of its nodes as is free there."""
+        for gang in gangs:
+            self._assume(cluster, nodes, gang)
 
     def _assume(self, cluster: str, free: list[Node], gang: pb.Gang) -> None:
         """Pods of it that are bound already, known by its name, hold their nodes by themselves."""
@@ -176,7 +239,7 @@ class Estimators:
         copies = max(1, gang.copies)
         for one in pods:
             left = replace(one, count=max(0, one.count * copies - bound))
-            _fill(left, free, _told(gang, one))
+            (hold_free if gang.waits else fill)(left, free, told_nodes(gang, one))
 
     # As karmada-scheduler asks: see karmada.estimation.Accurate.
 
@@ -219,127 +282,14 @@ class Estimators:
         return nodes
 
 
+def _key(workload: WorkloadReference) -> str:
+    return f"{workload.kind}/{workload.namespace}/{workload.name}"
+
+
 def _bound(owner: Owner | None) -> int:
     if owner is None:
         return 0
     return sum(pod.node is not None for pod in owner.pods)
-
-
-def copies_that_fit(pods: Sequence[Pods], nodes: list[Node], most: int) -> int:
-    """How many whole copies of the gang the nodes take, at most ``most``. The nodes are filled with them."""
-    wanted = [one for one in pods if one.count > 0]
-    if not wanted:
-        return most
-    if len(wanted) == 1:
-        room = sum(node.fits(wanted[0].request) for node in nodes if node.takes(wanted[0].spec))
-        return min(most, room // wanted[0].count)
-    copies = 0
-    while copies < most and _pack(wanted, nodes) is not None:
-        copies += 1
-    return copies
-
-
-def _pack(pods: Sequence[Pods], nodes: list[Node]) -> list[tuple[Pods, Node]] | None:
-    """One copy: largest pods first, each on the fullest node that takes it; steps back where that fails.
-
-    Which pod went where, None where they do not fit.
-    """
-    flat = [one for one in sorted(pods, key=_size, reverse=True) for _ in range(one.count)]
-    steps = SEARCHED
-    went: list[tuple[Pods, Node]] = []
-
-    def search(number: int) -> bool:
-        nonlocal steps
-        if number == len(flat):
-            return True
-        pod = flat[number]
-        tried: set[tuple[tuple[str, int], ...]] = set()
-        fitting = [node for node in nodes if node.fits(pod.request) > 0 and node.takes(pod.spec)]
-        for node in sorted(fitting, key=lambda node: [node.free.get(name, 0) for name, _ in pod.request]):
-            state = tuple(sorted(node.free.items()))
-            if state in tried:
-                continue
-            tried.add(state)
-            node.hold(pod.request)
-            went.append((pod, node))
-            if search(number + 1):
-                return True
-            went.pop()
-            node.release(pod.request)
-            steps -= 1
-            if steps <= 0:
-                return False
-        return False
-
-    return went if search(0) else None
-
-
-def witnesses_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> tuple[Witness, ...]:
-    """Where pods of one copy would go; or so many of a single kind, and as many again beside them. Nowhere
-    where a scheduler that spreads does no harm: of one kind, where all nodes that take it have as much free.
-    Pods of one kind become whole all the same, so theirs only pack.
-    """
-    mirrored = [node.copied() for node in nodes]
-    if len(pods) > 1:
-        went = _pack([one for one in pods if one.count > 0], mirrored)
-        return (_witness(went),) if went else ()
-    request = pods[0].request
-    taking = [node for node in mirrored if node.fits(request) and node.takes(pods[0].spec)]
-    if len({tuple(node.free.get(name, 0) for name, _ in request) for node in taking}) == 1:
-        return (LEFT_ALONE,)
-    found: list[Witness] = []
-    together = replace(pods[0], count=pods[0].count * copies)
-    while len(found) < MOST_WITNESSES:
-        filled = _fill(together, mirrored)
-        if not filled or (found and len(filled) < together.count):
-            break
-        found.append(replace(_witness(filled), only_packs=True))
-    return tuple(found)
-
-
-def _witness(went: Sequence[tuple[Pods, Node]]) -> Witness:
-    told: dict[str, dict[str, int]] = {}
-    for pod, node in went:
-        where = told.setdefault(pod.name, {})
-        where[node.name] = where.get(node.name, 0) + 1
-    return Witness(tuple((name, tuple(where.items())) for name, where in told.items()), ranks=True)
-
-
-def _told(gang: pb.Gang, pods: Pods) -> Mapping[str, int]:
-    """By node, how many of the pods are said to go there."""
-    return {one.node: one.pods for one in gang.where if one.pod_set == pods.name}
-
-
-def _fill(
-    pods: Pods, nodes: list[Node], told: Mapping[str, int] = MappingProxyType({})
-) -> list[tuple[Pods, Node]]:
-    """Put as many of the pods as fit where they are ``told``, then on the fullest nodes; which went where."""
-    left = pods.count
-    went = []
-    for node in nodes:
-        for _ in range(min(left, told.get(node.name, 0))):
-            if node.fits(pods.request) > 0 and node.takes(pods.spec):
-                node.hold(pods.request)
-                went.append((pods, node))
-                left -= 1
-    for node in sorted(nodes, key=lambda node: [node.free.get(name, 0) for name, _ in pods.request]):
-        while left and node.fits(pods.request) > 0 and node.takes(pods.spec):
-            node.hold(pods.request)
-            went.append((pods, node))
-            left -= 1
-    return went
-
-
-def _size(pods: Pods) -> int:
-    return max((amount for name, amount in pods.request if "/" in name), default=0)
-
-
-def _why(pods: Sequence[Pods], nodes: list[Node]) -> str:
-    for one in pods:
-        room = sum(node.fits(one.request) for node in nodes if node.takes(one.spec))
-        if room < one.count:
-            return f"needs {one.count} pods a set, {room} fit at all"
-    return "all its pods together fit nowhere"
 
 
 def _pods_of_gang(gang: pb.Gang) -> list[Pods]:

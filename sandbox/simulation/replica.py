@@ -7,7 +7,9 @@ from fairway.accelerators.catalogue import Catalogue
 from fairway.visibility import QueueList
 from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.turn.writes import Write
 from queue_dispatcher.visibility.notes import notes_of
@@ -118,6 +120,17 @@ class Replica:
         cache, view, now_ms = self._run.settled(), self._run.turns.view, self._run.clock.now_ms()
         told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
         return {entry.binding.key: reason for entry, reason in told if reason is not None}
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """What is kept for whom, as the process decided last."""
+        return self._run.turns.state.reservations.made if self._run is not None else ()
+
+    def held_rooms(self) -> dict[str, Earliest]:
+        """By uid of who waits, the room that its estimators keep."""
+        estimates = self._run.turns.state.estimates if self._run is not None else None
+        if estimates is None:
+            return {}
+        return {uid: held.earliest for uid, held in estimates.reservations()}
 
     def states(self) -> dict[str, str]:
         """What whoever looks is told of each binding, by key: its state in one word, and notes."""

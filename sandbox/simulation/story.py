@@ -81,7 +81,9 @@ class QueueLine(Line):
 
     ``share``: if not 0, so many percent of all GPUs instead.
     ``lends``: at most so many of its own go to others; ``borrows``: at most so many of others come to it.
-    ``spreads``: its work goes to the emptiest cluster, not the fullest.
+    ``spreads``: its work goes to the emptiest cluster, not the fullest. ``strict``: nothing passes what waits
+    there. ``backfill``: what does not delay it does: it has a reservation after ``reserves_s``, which nothing
+    passes after ``drains_s`` and which is given up ``holds_s`` after it was made; ``depth`` have one at once.
     """
 
     call: ClassVar[str] = "queue"
@@ -94,6 +96,11 @@ class QueueLine(Line):
     borrows: int | None = None
     share: int = 0
     spreads: bool = False
+    backfill: bool = False
+    reserves_s: int = 60
+    drains_s: int = 600
+    holds_s: int = 86_400
+    depth: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,6 +283,14 @@ def _policy(name: str, line: SubmitLine) -> Obj:
 def _queue(line: QueueLine) -> Obj:
     spec = _spec(line, f"{line.share}%" if line.share else str(line.gpus))
     spec["queueingStrategy"] = "StrictFIFO" if line.strict else "BestEffortFIFO"
+    if line.backfill:
+        spec["queueingStrategy"] = "BackfillFIFO"
+        spec["reservation"] = {
+            "after": f"{line.reserves_s}s",
+            "drainAfter": f"{line.drains_s}s",
+            "holdTimeout": f"{line.holds_s}s",
+            "depth": line.depth,
+        }
     if line.spreads:
         spec["scoringStrategy"] = {"type": "LeastAllocated"}
     if line.parent:

@@ -14,13 +14,28 @@ from sandbox.simulation.templates import GPU
 
 ADMISSION = "fairway.dev/admission"
 REQUEUE = "fairway.dev/requeue"
+NEVER_FULL = 1 << 100
+
+
+@dataclass(frozen=True)
+class Reserves:
+    """How a ClusterQueue keeps room for what waits there, in milliseconds since that came into the line.
+
+    ``holds_ms``: since it was kept. ``depth``: for how many of its tree.
+    """
+
+    after_ms: int
+    drains_ms: int
+    holds_ms: int
+    depth: int
 
 
 @dataclass(frozen=True)
 class Quota:
     """Of one ClusterQueue, in GPUs. ``lends``, ``borrows``: None for without limit.
 
-    ``rest``: what its percentage lost by rounding down, in hundredths.
+    ``rest``: what its percentage lost by rounding down, in hundredths. ``reserves``: None where what waits
+    keeps nothing.
     """
 
     name: str
@@ -32,6 +47,7 @@ class Quota:
     is_strict: bool
     is_stopped: bool
     is_drained: bool = False
+    reserves: Reserves | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,26 @@ def quota_of(obj: Obj, capacity: int) -> Quota:
         is_strict=at(obj, "spec", "queueingStrategy") == "StrictFIFO",
         is_stopped=at(obj, "spec", "stopPolicy", default="None") != "None",
         is_drained=at(obj, "spec", "stopPolicy") == "HoldAndDrain",
+        reserves=_reserves_of(obj),
     )
+
+
+def _reserves_of(obj: Obj) -> Reserves | None:
+    if at(obj, "spec", "queueingStrategy", default="BackfillFIFO") != "BackfillFIFO":
+        return None
+    stated: Obj = at(obj, "spec", "reservation", default={})
+    after_ms = _ms(stated.get("after", "60s"))
+    return Reserves(
+        after_ms,
+        max(after_ms, _ms(stated.get("drainAfter", "600s"))),
+        _ms(stated.get("holdTimeout", "86400s")),
+        int(stated.get("depth", 1)),
+    )
+
+
+def _ms(duration: str) -> int:
+    """Of a duration in whole seconds, as stories state it."""
+    return 1_000 * int(duration.removesuffix("s"))
 
 
 def was_taken_back(binding: Obj) -> bool:
@@ -231,6 +266,27 @@ class Trees:
         own = self.quotas[name].nominal - used.get(name, 0)
         lent = ((one, self.balance(one.name, used)) for one in children)
         return own + sum(left if one.lends is None else min(left, one.lends) for one, left in lent)
+
+    def bounds(self, name: str, used: Mapping[str, int]) -> list[int]:
+        """By node of the queue's path: how much more it may take as far as that goes."""
+        found, own = [], 0
+        for node in self.path(name):
+            quota, left = self.quotas[node], self.balance(node, used)
+            borrows = 0 if not quota.parent else NEVER_FULL if quota.borrows is None else quota.borrows
+            found.append(own + max(0, left + borrows))
+            if quota.lends is not None:
+                own += max(0, left - quota.lends)
+        return found
+
+    def borrows(self, name: str, used: Mapping[str, int], more: int) -> bool:
+        """Whether by so much more the queue, or one above it, would use more than it owns."""
+        for node in self.path(name):
+            left, lends = self.balance(node, used), self.quotas[node].lends
+            if more and left < more:
+                return True
+            # Who is above does not see what the node has for itself alone.
+            more -= 0 if lends is None else min(more, max(0, left - lends))
+        return False
 
     def is_placed(self, name: str) -> bool:
         """Whether the queue stands below a root, or is one."""

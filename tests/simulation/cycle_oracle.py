@@ -12,11 +12,10 @@ from typing import Final, NamedTuple
 
 from queue_dispatcher.cycle.items import Item, probe_of
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
-from tests.simulation.accounts import Trees
+from tests.simulation.accounts import NEVER_FULL, Trees
 
 _TURN: Final = 1 << 40
 _ONE: Final = 1_000_000_000
-_NEVER_FULL: Final = 1 << 100
 
 
 class _Entry(NamedTuple):
@@ -60,7 +59,7 @@ class Oracle:
         self.used = Counter(
             {queue: dict(charge).get(self.cell, 0) for queue, charge in ledger.charges().items()}
         )
-        self.free = self.snapshot.envelope.get(self.cell, _NEVER_FULL)
+        self.free = self.snapshot.envelope.get(self.cell, NEVER_FULL)
         self.capacity = self.free + self.used.total()
         self.tags = {priority: dict(debts) for priority, debts in reversed(self.snapshot.turns.debts)}
         self._questions: dict[str, dict[str, Item]] = {}
@@ -270,14 +269,7 @@ class Oracle:
 
     def bounds(self, queue: str) -> list[int]:
         """By node of the queue's path: how much more it may take as far as that goes."""
-        found, own = [], 0
-        for name in self.trees.path(queue):
-            quota, left = self.trees.quotas[name], self.trees.balance(name, self.used)
-            borrows = 0 if not quota.parent else _NEVER_FULL if quota.borrows is None else quota.borrows
-            found.append(own + max(0, left + borrows))
-            if quota.lends is not None:
-                own += max(0, left - quota.lends)
-        return found
+        return self.trees.bounds(queue, self.used)
 
     def left(self, queue: str) -> int:
         """How much more the queue may take."""
@@ -314,9 +306,7 @@ class Oracle:
         return amount
 
     def _borrows(self, queue: str, amount: int) -> bool:
-        path = self.trees.path(queue)
-        seen = ((name, self._seen_above(queue, amount, level)) for level, name in enumerate(path))
-        return any(of and self.trees.balance(name, self.used) < of for name, of in seen)
+        return self.trees.borrows(queue, self.used, amount)
 
     def _share(self, queue: str, amount: int, level: int) -> int:
         """What the node so high above takes beyond what it owns, by what there is, and by its weight."""
@@ -444,7 +434,7 @@ class Oracle:
 
 def _is_alike(one: Item, other: Item) -> bool:
     """Whether they differ in nothing but when they came."""
-    of = [(item.queue, item.shape, item.priority, item.ageing) for item in (one, other)]
+    of = [(item.queue, item.shape, item.priority, item.ageing, item.runtime_ms) for item in (one, other)]
     return of[0] == of[1]
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.cycle.actions import Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.snapshot import Snapshot
 from sandbox.simulation.objects import at
@@ -13,6 +14,7 @@ from tests.simulation.numbers import Numbers
 
 _KEPT = "what is kept from cycle to cycle changes no decision"
 _RIGHT = "cycles decide what is right"
+_LOOKED_AT_MS = 10_000
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Decisions(Numbers):
         if not self._is_news(snapshot, decision, now_ms):
             return
         anew = decide(snapshot, now_ms)
-        for what in ("actions", "next_due_ms", "window_full", "turns"):
+        for what in ("actions", "next_due_ms", "window_full", "turns", "reservations"):
             kept, new = getattr(decision, what), getattr(anew, what)
             if kept != new:
                 self._break(_KEPT, what, f"{kept}, and anew {new}"[:400])
@@ -51,6 +53,10 @@ class Decisions(Numbers):
             (snapshot.tokens > 0, snapshot.preplaced_tokens > 0),
             snapshot.elsewhere,
             snapshot.turns,
+            snapshot.reservations,
+            dict(snapshot.earliest),
+            # What is kept for somebody is to change in its time.
+            now_ms // _LOOKED_AT_MS if decision.reservations.made else 0,
             decision.actions,
             due_ms,
         )
@@ -66,23 +72,19 @@ class Decisions(Numbers):
             for item in state.pending
             if item.due_ms > now_ms
         ]
-        if decision.next_due_ms != min(later, default=None):
-            self._break(
-                _RIGHT, "backoff", f"due at {decision.next_due_ms}, and it is {min(later, default=None)}"
-            )
-        tree = snapshot.ledger.tree
-        quotas = {name: one for name, one in self._trees.quotas.items() if self._trees.is_placed(name)}
-        if quotas.keys() != self._trees.quotas.keys() or {node.name for node in tree.nodes} != quotas.keys():
+        due_ms, right_ms = decision.next_due_ms, min(later, default=None)
+        if self._reserves(snapshot) and due_ms is not None and due_ms > now_ms:
+            # Reservations are made, drain and are given up in their time.
+            right_ms = min(due_ms, right_ms or due_ms)
+        if due_ms != right_ms:
+            self._break(_RIGHT, "backoff", f"due at {due_ms}, and it is {right_ms}")
+        if not self._has_heard(snapshot):
             return
-        cell, weights = tree.table.cell(FLAVOR, GPU), self._weights()
-        for node in tree.nodes:
-            quota, told = quotas[node.name], node.quotas.get(cell)
-            known = [quota.parent, weights[node.name], quota.nominal, quota.lends, quota.borrows]
-            found = [told.nominal, told.lending_limit, told.borrowing_limit] if told is not None else []
-            if [node.parent, node.weight_milli, *found] != known:
-                # It has not heard of it yet; `Numbers` knows when it has.
-                return
-        oracle = Oracle(snapshot, now_ms, self._trees, weights, cell)
+        oracle = Oracle(snapshot, now_ms, self._trees, self._weights(), self._cell(snapshot))
+        if snapshot.reservations.made or decision.reservations.made:
+            # Which is a matter of its own.
+            self._judge_reserved(oracle, decision)
+            return
         self._ledger(oracle)
         oracle.run()
         admitted = [action.item.id for action in decision.actions if isinstance(action, Admit)]
@@ -98,6 +100,33 @@ class Decisions(Numbers):
             self._break(_RIGHT, "turns", f"debts {debts}, and right is {oracle.debts()}")
         oracle.block()
         self._reasons(oracle, decision)
+
+    def _judge_reserved(self, oracle: Oracle, decision: Decision) -> None:
+        """Where room is kept for somebody."""
+
+    def _reserves(self, snapshot: Snapshot) -> bool:
+        """Whether anybody may be kept room for, by what the decision was made from."""
+        backfill = QueueingStrategy.BACKFILL_FIFO
+        waits = any(one.strategy is backfill and len(one.pending) for one in snapshot.queues.values())
+        return waits or bool(snapshot.reservations.given_up)
+
+    @staticmethod
+    def _cell(snapshot: Snapshot) -> int:
+        return snapshot.ledger.tree.table.cell(FLAVOR, GPU)
+
+    def _has_heard(self, snapshot: Snapshot) -> bool:
+        """Whether the decision was made from the queues as they are; `Numbers` knows when it has to be."""
+        tree, cell, weights = snapshot.ledger.tree, self._cell(snapshot), self._weights()
+        quotas = {name: one for name, one in self._trees.quotas.items() if self._trees.is_placed(name)}
+        if quotas.keys() != self._trees.quotas.keys() or {node.name for node in tree.nodes} != quotas.keys():
+            return False
+        for node in tree.nodes:
+            quota, told = quotas[node.name], node.quotas.get(cell)
+            known = [quota.parent, weights[node.name], quota.nominal, quota.lends, quota.borrows]
+            found = [told.nominal, told.lending_limit, told.borrowing_limit] if told is not None else []
+            if [node.parent, node.weight_milli, *found] != known:
+                return False
+        return True
 
     def _ledger(self, oracle: Oracle) -> None:
         """Whether what cycles ask the ledger and the lines beforehand is so."""
@@ -118,8 +147,7 @@ class Decisions(Numbers):
             for item in state.pending:
                 if item.due_ms > oracle.now_ms or item.id in oracle.admitted:
                     continue
-                key = ClassKey(state.name, item.shape, item.priority, item.ageing)
-                told, right = decision.waits.get(key), oracle.waits_for(item)
+                told, right = decision.waits.get(class_key(item)), oracle.waits_for(item)
                 if right and (told is None or told.kind != right):
                     self._break(_RIGHT, "reasons", f"{item.name}: {told and told.kind}, and right is {right}")
 

@@ -65,7 +65,7 @@ def draw(seed: int) -> Story:
             name,
             gpus=rng.randint(1, max(2, whole)),
             parent=parent,
-            strict=rng.random() < 0.2,
+            strict=rng.random() < 0.33,
             weight=rng.choice((1, 1, 2)),
             lends=rng.choice((None, None, 0, 2)) if parent else None,
             borrows=rng.choice((None, None, 0, 2)) if parent else None,
@@ -83,6 +83,7 @@ def draw(seed: int) -> Story:
     story = _losses(story, random.Random(f"losses of {seed}"), clusters)
     story = _spreading(story, random.Random(f"spreading of {seed}"))
     story = _evictions(story, random.Random(f"evictions of {seed}"))
+    story = _reservations(story, random.Random(f"reservations of {seed}"))
     return _ways(story, random.Random(f"ways of {seed}"))
 
 
@@ -318,6 +319,72 @@ def _bounded(line: SubmitLine, rng: random.Random) -> SubmitLine:
     may_run_s = rng.choice((0, 0, 5, 15, 40, 90))
     runs_s = rng.choice((line.runs_s, line.runs_s, 200)) if may_run_s else line.runs_s
     return replace(line, may_run_s=may_run_s, says_s=rng.choice((0, 0, 0, 10, 60)), runs_s=runs_s)
+
+
+def _reservations(story: Story, rng: random.Random) -> Story:
+    """Half of the queues that are not strict keep room for what waits; and often much waits there that needs
+    most of it at once, while small work keeps coming.
+    """
+    lines = tuple(
+        _reserving(line, rng)
+        if isinstance(line, QueueLine) and not line.strict and rng.random() < 0.5
+        else line
+        for line in story.lines
+    )
+    story = replace(story, lines=lines)
+    backfill = [line for line in _leaves(story) if line.backfill]
+    return _crowd(story, rng, backfill) if backfill and rng.random() < 0.6 else story
+
+
+def _reserving(line: QueueLine, rng: random.Random) -> QueueLine:
+    reserves_s = rng.choice((0, 0, 5, 15, 60))
+    return replace(
+        line,
+        backfill=True,
+        reserves_s=reserves_s,
+        drains_s=rng.choice((reserves_s, reserves_s + 30, 120, 600)),
+        holds_s=rng.choice((20, 90, 400, 86_400, 86_400)),
+        depth=rng.choice((1, 1, 2, 3)),
+    )
+
+
+def _crowd(story: Story, rng: random.Random, queues: list[QueueLine]) -> Story:
+    """Small work that comes without a pause, some of which says for how long it runs and some of which does
+    not; and amid it what needs as much at once as its queue, or a cluster, has.
+    """
+    queue, at_s = rng.choice(queues), 0
+    most = max(line.gpus * line.nodes for line in story.of(ClusterLine))
+    size = max(1, min(queue.gpus or most, most))
+    # What it says is true of some, and a limit to others, that they run up to or beyond.
+    says = rng.choice(((0,), (0, 1), (1,)))
+    for number in range(rng.randint(5, 30)):
+        at_s += rng.choice((0, 1, 2, 5))
+        runs_s = rng.choice((5, 10, 20, 60))
+        bound_s = rng.choice((runs_s - 3, runs_s, runs_s + 5, 4 * runs_s)) if rng.choice(says) else 0
+        story = story.submit(
+            f"small{number}",
+            queue.name if rng.random() < 0.8 else rng.choice(queues).name,
+            gpus=1 if rng.random() < 0.8 else 2,
+            runs_s=runs_s,
+            may_run_s=bound_s if rng.random() < 0.5 else 0,
+            says_s=bound_s,
+            at_s=at_s,
+        )
+    for number in range(rng.choice((1, 1, 2, 3))):
+        whole = max(1, size - rng.choice((0, 0, 1, 2)))
+        pods = rng.choice([count for count in (1, 2, 3, 4) if whole % count == 0])
+        story = story.submit(
+            f"large{number}",
+            queue.name,
+            gpus=whole // pods,
+            pods=pods,
+            gang=rng.random() < 0.7,
+            runs_s=rng.choice((10, 40)),
+            says_s=rng.choice((0, 0, 60)),
+            priority=rng.choice((0, 0, 0, 10)),
+            at_s=rng.randint(1, 15),
+        )
+    return story
 
 
 def _leaves(story: Story) -> list[QueueLine]:

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from queue_dispatcher.bindings.decision import digest
 from queue_dispatcher.bindings.requeue import Cause
+from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import SubmitLine
@@ -15,6 +16,7 @@ from tests.simulation.accounts import (
     Charge,
     Trees,
     asked,
+    asked_each,
     cause_of,
     is_held,
     placed,
@@ -134,7 +136,9 @@ class Known:
         """Whether what is missing of all of them at once fits the clusters that they may go to, the largest
         first; now, or if those were empty.
         """
-        free = self.world.free(if_empty=if_empty) if free is None else free
+        together = list(together)
+        if free is None:
+            free = self.world.free(if_empty=True) if if_empty else self._free(together)
         for binding, line in sorted(together, key=lambda one: -one[1].gpus):
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
@@ -157,6 +161,32 @@ class Known:
                 missing = take(free[name], line.gpus, missing)
         return True
 
+    def _free(self, together: Iterable[tuple[Obj, SubmitLine]] = ()) -> dict[str, list[int]]:
+        """As `World.free`, beside the room that is kept for others than these by the leader's word."""
+        free, leader = self.world.free(), self.world.leader
+        held = leader.held_rooms() if leader is not None else {}
+        if not held:
+            return free
+        bindings = {one["metadata"]["uid"]: one for one in self._bindings()}
+        for uid in held.keys() & bindings.keys() - {one["metadata"]["uid"] for one, _ in together}:
+            earliest, each = held[uid], asked_each(bindings[uid])
+            nodes = self.world.members[earliest.cluster].nodes
+            names = [name for name, node in nodes.items() if node.takes({})]
+            for _, node, count in earliest.where if each else ():
+                if node in names:
+                    place = free[earliest.cluster]
+                    place[names.index(node)] -= min(place[names.index(node)], each * count)
+        return free
+
+    def _kept_for(self, reason: Reason | None) -> Obj | None:
+        """The binding for which room is kept that the reason names; None if the leader keeps none for it."""
+        leader = self.world.leader
+        if leader is None or reason is None or reason.kind != "BehindReservation":
+            return None
+        name = reason.text.partition(" is kept for ")[2].partition(",")[0]
+        ids = {uid for one in leader.reservations() if one.item.name == name for uid in one.item.members}
+        return next((one for one in self._bindings() if one["metadata"]["uid"] in ids), None)
+
     def _is_open(self, cluster: str) -> bool:
         """Whether the cluster answers, and nothing keeps new work from it."""
         stated = self.world.api.collection("clusters").objects[cluster]
@@ -165,7 +195,7 @@ class Known:
     def _room_anywhere(self, together: list[tuple[Obj, SubmitLine]]) -> bool:
         """Whether each of several has room however the others are placed, which is up to Karmada."""
         for one in together if len(together) > 1 else ():
-            free = self.world.free()
+            free = self._free(together)
             for binding, line in (other for other in together if other is not one):
                 for name in line.clusters or free:
                     if name in free:

@@ -139,12 +139,13 @@ class Laws(Turns):
         able = list(self._able())
         if not self.world.faults.is_calm() or self.world.leader is None or self._is_slow:
             return
+        waits = self.world.leader.waits() if able else {}
         for key, _, queue in able:
-            if self._trees.quotas[queue].is_strict:
+            if self._trees.quotas[queue].is_strict or self._kept_for(waits.get(key)) is not None:
                 continue
             since_ms = self._able_since[key] = waiting.get(key, now_ms)
             if now_ms - since_ms > _SOON_MS + 1_000 * len(self._used):
-                reason = self.world.leader.waits().get(key)
+                reason = waits.get(key)
                 told = (
                     f"{(now_ms - since_ms) // 1000} s with quota and room; {reason.kind if reason else None}"
                 )

@@ -61,7 +61,7 @@ class Numbers(Laws):
                 # What runs on lost ones takes nothing of those that are there. Elsewhere than in the flavor
                 # it is of no cluster that could be lost to it, and takes its part as while all was well.
                 taken += gpus - self._runs(binding, {one for one in lost if self._is_of_flavor(one)})
-        for queue in self._lines():
+        for queue in self._waiting():
             pending[queue] += 1
         for view in told.queues:
             for name, of, now in (
@@ -140,8 +140,8 @@ class Numbers(Laws):
             if one["name"] not in over and (among is None or one["name"] in among)
         )
 
-    def _lines(self) -> Iterator[str]:
-        """The queue of each that stands in line; a group stands there as one, once all of it is there."""
+    def _waiting(self) -> Iterator[str]:
+        """The queue of each that waits; a group waits as one, once all of it is there."""
         groups: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for binding in self._bindings():
             line = self._line(binding)
@@ -167,7 +167,9 @@ class Numbers(Laws):
                 has = max(self._has(binding), each * placed(binding))
                 if name in self._trees.quotas and asked(binding) > has and (record or not requeue):
                     yield name
-            elif queue and not (requeue and line.tries is not None and _tries(requeue) > line.tries):
+            elif queue and requeue and line.tries is not None and _tries(requeue) > line.tries:
+                yield queue
+            elif queue:
                 if line.group:
                     group = groups[queue, line.group]
                     group["taken back" if requeue else "new"] += 1
@@ -180,6 +182,8 @@ class Numbers(Laws):
             is_first = is_there and not members["released"]
             if not is_first:
                 yield from [queue] * members["taken back"]
+            if not is_there:
+                yield from [queue] * members["new"]
             if is_there and (waiting if is_first else members["new"]):
                 yield queue
 

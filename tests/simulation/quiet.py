@@ -115,6 +115,9 @@ class Quiet(Known):
             if "quota" in self._obstacles(stated, head, self._queue_named(stated)):
                 return ""
             return "" if why - {"promised"} else "the head can never run"
+        if kind == "BehindReservation":
+            kept = self._kept_for(reason)
+            return "" if kept is not None and is_held(kept) else "room is kept for no such workload"
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"

@@ -9,7 +9,7 @@ from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import NAMESPACE, FaultLine, SubmitLine
 from tests.simulation.accounts import cause_of, is_held, is_whole, placed, record_of, replicas
-from tests.simulation.decisions import Decisions
+from tests.simulation.starving import Starving
 
 _STARTS_WITHIN_MS = 300_000
 _SLACK_MS = 5_000
@@ -19,7 +19,7 @@ _LAW = "nothing is taken back before its time"
 
 
 @dataclass
-class Starts(Decisions):
+class Starts(Starving):
     """The laws about starts, beside all others."""
 
     _moved_ms: dict[str, int] = field(default_factory=dict)

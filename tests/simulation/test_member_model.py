@@ -8,6 +8,7 @@ import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.promised import Promised
 from sandbox.simulation.errors import Unavailable
 from sandbox.simulation.estimators import Estimators, Failing
@@ -266,6 +267,171 @@ def test_what_is_promised_takes_room_from_others_until_its_pods_have_nodes_or_it
     assert fits() == [2, 8]
     world.wait(1)
     assert fits() == [8, 8]
+
+
+def job_named(name: str) -> WorkloadReference:
+    return WorkloadReference("batch/v1", "Job", "team", name)
+
+
+def waiting(gang: pb.Gang, *where: tuple[str, int]) -> pb.Gang:
+    """Of one pod set."""
+    gang.waits = True
+    gang.where.extend(pb.Assignment(pod_set="0", node=node, pods=pods) for node, pods in where)
+    return gang
+
+
+@pytest.mark.parametrize(
+    ("running", "ends", "wanted", "after_s", "pods", "nodes"),
+    [
+        # Two nodes of eight GPUs; what runs is bound in this order, each where most is free.
+        pytest.param([(1, 8), (1, 4)], {"j0": 9, "j1": 5}, (1, 8), 5, 1, {"a-1"}, id="who ends first"),
+        pytest.param([(1, 8), (1, 4)], {"j0": 4, "j1": 5}, (2, 8), 5, 2, {"a-0", "a-1"}, id="both"),
+        pytest.param([(1, 8), (1, 8)], {"j0": 4}, (1, 8), 4, 1, {"a-0"}, id="known before unknown"),
+        pytest.param([(1, 8), (1, 8)], {"j0": 4}, (2, 8), None, 2, {"a-0", "a-1"}, id="nobody knows"),
+        pytest.param([(1, 8), (4, 2)], {}, (1, 8), None, 1, {"a-0"}, id="the fewest pods"),
+        pytest.param([(1, 7), (1, 7), (1, 1)], {"j0": 3, "j2": 3}, (1, 7), 3, 1, {"a-0"}, id="no more"),
+        pytest.param([(1, 8), (1, 8)], {"j0": 4, "j1": 4}, (3, 8), None, None, set(), id="never"),
+    ],
+)
+def test_when_a_gang_fits_at_the_earliest(
+    running: list[tuple[int, int]],
+    ends: dict[str, int],
+    wanted: tuple[int, int],
+    after_s: int | None,
+    pods: int | None,
+    nodes: set[str],
+) -> None:
+    world = World(8, 8, scoring=Scoring.LEAST_ALLOCATED)
+    for number, (count, gpus) in enumerate(running):
+        world.apply(gang(f"j{number}", count, gpus))
+        world.wait()
+    now_ms = world.timeline.now_ms
+    told = tuple((job_named(name), now_ms + 1_000 * s) for name, s in ends.items())
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings={"a": told})
+    if pods is None:
+        assert room.earliest is None
+        return
+    assert room.earliest is not None
+    assert room.earliest.at_ms == (None if after_s is None else now_ms + 1_000 * after_s)
+    assert room.earliest.pods == pods
+    assert {node for _, node, _ in room.earliest.where} == nodes
+    assert sum(count for _, _, count in room.earliest.where) == wanted[0]
+    # Who does not ask, and what fits, is told nothing of it.
+    assert estimators.place(["a"], asked(wanted, copies=1), {})[0].earliest is None
+    world.member.add_node(gpu_nodes("b", 8 * wanted[0])[0])
+    assert estimators.place(["a"], asked((1, 1), copies=1), {}, endings={"a": told})[0].earliest is None
+
+
+@pytest.mark.parametrize(
+    ("running", "rather", "wanted", "ending", "pods", "nodes"),
+    [
+        # Two nodes of eight GPUs; what runs is bound in this order, each where most is free.
+        pytest.param([(1, 8), (1, 8)], ("j1", "j0"), (1, 8), ["j1"], 1, {"a-1"}, id="the rather"),
+        pytest.param([(1, 8), (1, 4), (1, 4)], ("j1", "j0"), (1, 8), ["j0"], 1, {"a-0"}, id="one is enough"),
+        pytest.param(
+            [(1, 8), (1, 4), (1, 4)], ("j1", "j2", "j0"), (1, 8), ["j1", "j2"], 2, {"a-1"}, id="both"
+        ),
+        pytest.param([(2, 8)], ("j0",), (1, 8), ["j0"], 2, {"a-0"}, id="all pods of it"),
+        pytest.param([(1, 8), (1, 8)], ("j0",), (2, 8), None, 0, set(), id="nobody else"),
+        pytest.param([(1, 8), (1, 8)], ("j7",), (1, 8), None, 0, set(), id="nobody of that name"),
+    ],
+)
+def test_who_has_to_end_for_a_gang(
+    running: list[tuple[int, int]],
+    rather: tuple[str, ...],
+    wanted: tuple[int, int],
+    ending: list[str] | None,
+    pods: int,
+    nodes: set[str],
+) -> None:
+    world = World(8, 8, scoring=Scoring.LEAST_ALLOCATED)
+    for number, (count, gpus) in enumerate(running):
+        world.apply(gang(f"j{number}", count, gpus))
+        world.wait()
+    told = {"a": tuple((job_named(name), number) for number, name in enumerate(rather))}
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings=told, of_choice=True)
+    if ending is None:
+        assert room.earliest is None
+        return
+    assert room.earliest is not None
+    assert [one.name for one in room.earliest.workloads] == ending
+    assert (room.earliest.at_ms, room.earliest.pods) == (rather.index(ending[-1]), pods)
+    assert {node for _, node, _ in room.earliest.where} == nodes
+
+
+def test_nobody_has_to_end_where_pods_are_on_their_way_out() -> None:
+    world = World(8, 8)
+    for name in ("j", "k"):
+        world.apply(gang(name, 1, 8), grace_ms=30_000)
+    world.wait()
+    world.member.delete("Job/team/j")
+    estimators = Estimators({"a": world.member}, random.Random(1))
+
+    def ending(count: int) -> tuple[list[str], int | None]:
+        told = {"a": ((job_named("j"), 1), (job_named("k"), 2))}
+        (room,) = estimators.place(["a"], asked((count, 8), copies=1), {}, endings=told, of_choice=True)
+        assert room.earliest is not None
+        return [one.name for one in room.earliest.workloads], room.earliest.at_ms
+
+    assert ending(1) == ([], world.timeline.now_ms + 30_000)
+    assert ending(2) == (["k"], 2)
+
+
+def test_pods_on_their_way_out_end_when_their_grace_is_over() -> None:
+    world = World(8)
+    world.apply(gang("j", 1, 8), grace_ms=30_000)
+    world.wait()
+    world.member.delete("Job/team/j")
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    (room,) = estimators.place(["a"], asked((1, 8), copies=1), {}, endings={})
+    assert room.earliest is not None
+    assert room.earliest.at_ms == world.timeline.now_ms + 30_000
+
+
+def test_what_waits_holds_what_is_free_of_its_nodes_and_others_are_told_to_keep_off() -> None:
+    world = World(8, 8, 8)
+    world.apply(gang("j", 1, 3))
+    world.wait()
+    busy = next(name for name, node in world.member.nodes.items() if node.free[GPU] == 5)
+    (whole, empty) = sorted(world.member.nodes.keys() - {busy})
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    big = waiting(asked((2, 8), name="big"), (busy, 1), (whole, 1))
+
+    def room(gpus: int, *assumed: pb.Gang) -> ClusterRoom:
+        wanted = asked((1, gpus), copies=1)
+        return estimators.place(["a"], wanted, {"a": assumed}, True, {"a": ()})[0]
+
+    assert (room(1).fits, room(1, big).fits, room(5, big).fits) == (21, 8, 1)
+    (witness, *_) = room(8, big).witnesses
+    assert (witness.nodes, witness.is_needed) == ((("0", ((empty, 1),)),), True)
+    # Behind what is on its way, in whatever order they are told.
+    coming = waiting(asked((1, 8), name="coming"), (whole, 1))
+    coming.waits = False
+    assert [room(1, *told).fits for told in ([big, coming], [coming, big])] == [8, 8]
+    # What comes to its nodes is its own.
+    other = room(8, big, waiting(asked((1, 8), name="third"), (empty, 1)))
+    assert (other.fits, other.earliest) == (0, None)
+    # And on no other nodes anything is held.
+    assert room(1, waiting(asked((2, 8), name="big"))).fits == 21
+
+
+def test_what_waits_holds_its_nodes_against_karmada_as_well() -> None:
+    world = World(8, 8)
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    big = Promised("u", job_named("big"), waiting(asked((1, 8), name="big"), ("a-0", 1)))
+    coming = Promised("v", job_named("coming"), asked((1, 8), name="coming"))
+    coming.gang.where.append(pb.Assignment(pod_set="0", node="a-0", pods=1))
+    one = {"resourceRequest": {GPU: "1"}}
+
+    def fits(*promised: Promised) -> list[int | None]:
+        estimators.promise("one", 1, {"a": promised}, world.timeline.now_ms)
+        return [estimators.replicas("a", one, f"Job/team/{who}") for who in ("other", "big")]
+
+    assert fits(big) == [8, 16]
+    # The room that it was to have goes to what is on its way.
+    assert fits(big, coming) == fits(coming, big) == [8, 8]
 
 
 @pytest.mark.parametrize(

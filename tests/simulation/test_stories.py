@@ -230,6 +230,15 @@ STORIES = {
         runs_s=2,
         at_s=5,
     ),
+    "what a draining reservation has of quota is not taken by what would be over in time": Story(
+        until_s=60, estimators=True
+    )
+    .cluster("a")
+    .cluster("b")
+    .queue("main", gpus=14, backfill=True, reserves_s=0, drains_s=0)
+    .submit("runs", gpus=6, runs_s=50, says_s=55, clusters=("a",))
+    .submit("gang", gpus=8, clusters=("a",), at_s=2)
+    .submit("small", runs_s=20, says_s=25, clusters=("b",), at_s=10),
 }
 
 

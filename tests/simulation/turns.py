@@ -58,6 +58,8 @@ class Turns(Quiet):
         released = self._line(bindings[key])
         if released is None:
             return
+        leader = self.world.leader
+        waits = leader.waits() if leader is not None and leader.reservations() else {}
         self._used[its] -= gpus
         for other, line, queue in self._able(but=key):
             since_ms = self._asked_ms.get(other, 0)
@@ -66,6 +68,9 @@ class Turns(Quiet):
             if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
                 continue
             if queue != its and self._is_behind(other, line, queue):
+                continue
+            if self._kept_for(waits.get(other)) is not None:
+                self._count_anew(other)
                 continue
             from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
             # It may have become able after that was decided; with estimators it is being asked about, and
@@ -103,7 +108,7 @@ class Turns(Quiet):
         """As `World.free`, beside what is placed and Karmada has not written there yet: that may take minutes
         where the cluster was away.
         """
-        free = self.world.free()
+        free = self._free()
         for key, binding in self.world.api.collection("resourcebindings").objects.items():
             of, each = binding["spec"]["resource"], asked_each(binding)
             if key == but or not each or is_ended(binding):
