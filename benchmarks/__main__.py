@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import (
+    backfill,
     component_sets,
     contention,
     cycle,
@@ -68,6 +69,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "kueue_suites": admission.measure,
     "node_agent_read": node_agent_read.measure,
     "ordinary_day": ordinary_day.measure,
+    "backfill": backfill.measure,
 }
 _OF_OUR_OWN = (
     "first_answer",
@@ -89,6 +91,7 @@ _OF_OUR_OWN = (
     "kueue_suites",
     "node_agent_read",
     "ordinary_day",
+    "backfill",
 )
 """Questions that no running estimator is asked: they start one themselves, or need none."""
 

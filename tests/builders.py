@@ -191,8 +191,9 @@ class PodBuilder:
     def phase(self, phase: str) -> PodBuilder:
         return self._status(phase=phase)
 
-    def terminating(self) -> PodBuilder:
-        return self._metadata(deletionTimestamp="2026-01-01T00:00:00Z")
+    def terminating(self, until: str = "2026-01-01T00:00:00Z") -> PodBuilder:
+        """Being deleted: it has to be gone by then."""
+        return self._metadata(deletionTimestamp=until)
 
     def requests(self, more: Mapping[str, Quantity] | None = None, /, **named: Quantity) -> PodBuilder:
         """One more regular container."""

@@ -50,7 +50,8 @@ class Task:
     """One pod of the trace: what it asks for and when it came, in seconds from the start of the trace.
 
     ``gpu_milli`` thousandths of each of ``gpus`` GPUs; less than 1000 only of a single one. ``models``: those
-    that will do, empty for any. ``qos`` is empty where the trace has none.
+    that will do, empty for any. ``qos`` is empty where the trace has none. ``runs_s``: from when it got its
+    node until it was deleted; 0 where the trace does not say both.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Task:
     models: tuple[str, ...] = ()
     qos: str = ""
     created_s: int = 0
+    runs_s: int = 0
 
     @property
     def is_fractional(self) -> bool:
@@ -162,7 +164,14 @@ def _task(row: _Row) -> Task:
         row.models("gpu_spec"),
         row.text("qos"),
         row.count("creation_time") if row.text("creation_time") else 0,
+        _runs_s(row),
     )
+
+
+def _runs_s(row: _Row) -> int:
+    if not (row.text("scheduled_time") and row.text("deletion_time")):
+        return 0
+    return max(0, row.count("deletion_time") - row.count("scheduled_time"))
 
 
 def _read(

@@ -96,11 +96,14 @@ KUEUE = {
 }
 
 
-def read_suite(name: str) -> Suite:
-    """``baseline``, ``large-scale``, or ``large10k``, which has 10 workloads a queue. Raises NotHere."""
-    if not _FILE.is_file():
-        raise NotHere(f"the description of Kueue's suites is not there; expected it at {SOURCE}")
-    described = msgspec.json.decode(_FILE.read_bytes(), type=_Description)
+def read_suite(name: str, file: Path | None = None) -> Suite:
+    """``baseline``, ``large-scale``, or ``large10k``, which has 10 workloads a queue. Raises NotHere.
+
+    ``file``: the description; None for the one beside the project.
+    """
+    if not (file or _FILE).is_file():
+        raise NotHere(f"the description of Kueue's suites is not there; expected it at {file or SOURCE}")
+    described = msgspec.json.decode((file or _FILE).read_bytes(), type=_Description)
     wanted = "large-scale" if name == "large10k" else name
     for raw in described.suites:
         if msgspec.json.decode(raw, type=_Named).name == wanted:
@@ -108,4 +111,4 @@ def read_suite(name: str) -> Suite:
             if name == "large10k":
                 suite = msgspec.structs.replace(suite.thinned((7, 2, 1)), name=name)
             return suite
-    raise NotHere(f"{SOURCE} describes no suite {wanted}")
+    raise NotHere(f"{file or SOURCE} describes no suite {wanted}")

@@ -1,0 +1,1 @@
+"""Streams of workloads that come, wait, run and end, played before the dispatcher's own turns."""
