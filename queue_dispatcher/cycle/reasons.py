@@ -216,6 +216,11 @@ def backing_off(until: str, times: int, because: str) -> Reason:
     return Reason("BackingOff", text, "time passes; see why Karmada could not place it")
 
 
+def displaced(until: str, why: str) -> Reason:
+    """Others needed its room more."""
+    return Reason("BackingOff", f"{why}; tried again at {until}", "time passes")
+
+
 def max_runtime_exceeded(why: str) -> Reason:
     """It has run for as long as it may, was taken back, and is not started again by itself."""
     ends = f"delete it; or, to let it run again, remove annotation {REQUEUE} of its binding"

@@ -271,11 +271,10 @@ class Estimates:
         return "unknown" if answer.unknown else "fits"
 
     def _told_who(self, event: Answered, elapsed_ms: int) -> str:
-        asked_ms = elapsed_ms - event.took_ms
         if event.unknown or not event.questions:
-            answer = VictimsAnswer(asked_ms, unknown="; ".join(event.unknown[:2]))
+            answer = VictimsAnswer(elapsed_ms, unknown="; ".join(event.unknown[:2]))
         else:
-            answer = victims_of(event.questions[0], event.rooms, asked_ms)
+            answer = victims_of(event.questions[0], event.rooms, elapsed_ms)
         _remember(self.victims, asked_now(event.probing.probe), answer, MAX_VICTIMS)
         if answer.fits:
             return "fits"

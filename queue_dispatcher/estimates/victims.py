@@ -18,7 +18,7 @@ MAX_VICTIMS: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class VictimsAnswer:
-    """``asked_ms``: when it was asked, monotonic. ``rooms``: by cluster, who has to end there for all of it.
+    """``told_ms``: when it was told, monotonic. ``rooms``: by cluster, who has to end there for all of it.
 
     Without ``workloads`` it fits there as soon as what is being deleted has left. A cluster that is not there
     has no room even without all that were named, or cannot tell. ``fits``: the clusters where it fits now,
@@ -26,18 +26,18 @@ class VictimsAnswer:
     where neither is known, why that cannot be told; empty where no end would help.
     """
 
-    asked_ms: int
+    told_ms: int
     rooms: Mapping[str, Earliest] = field(default_factory=dict)
     fits: tuple[str, ...] = ()
     unknown: str = ""
 
 
-def victims_of(question: Question, rooms: Sequence[ClusterRoom], asked_ms: int) -> VictimsAnswer:
-    """What the answers of all clusters mean; ``asked_ms`` is monotonic."""
+def victims_of(question: Question, rooms: Sequence[ClusterRoom], told_ms: int) -> VictimsAnswer:
+    """What the answers of all clusters mean; ``told_ms`` is monotonic."""
     verdict, _ = verdict_of(question, rooms)
     if verdict is not None and verdict.fits > 0:
         alone = {room.cluster for room in rooms if room.fits >= max(1, question.needed)}
-        return VictimsAnswer(asked_ms, fits=tuple(sorted(alone or verdict.clusters)))
+        return VictimsAnswer(told_ms, fits=tuple(sorted(alone or verdict.clusters)))
     found = {room.cluster: room.earliest for room in rooms if room.earliest is not None}
     silent = [room.unknown for room in rooms if room.unknown]
-    return VictimsAnswer(asked_ms, found, unknown="" if found else "; ".join(silent[:2]))
+    return VictimsAnswer(told_ms, found, unknown="" if found else "; ".join(silent[:2]))

@@ -7,7 +7,8 @@ preemptor, right below the node that both queues have in common, has by then no 
 the victim; in a second round where that was smaller before.
 
 Whoever is displaced can never displace its preemptor in turn. Kueue proves that for one victim; of several
-each may come back within what the others have left (kueue#14543), so here the whole plan is looked at.
+each may come back within what the others have left (kueue#14543), so here the whole plan is looked at. Of
+three each may still displace the next, by different rights.
 """
 
 from collections import deque

@@ -67,8 +67,10 @@ def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
     if entry.is_writing or entry.failures or not may_be_stopped(entry):
         return False
     promised = promised_to(entry)
-    if promised.preemptible is not Preemptible.ALWAYS:
-        return borrows and promised.preemptible is Preemptible.BORROWED_ONLY
+    if promised.preemptible is Preemptible.NEVER:
+        return False
+    if promised.preemptible is Preemptible.BORROWED_ONLY and not borrows:
+        return False
     if promised.min_runtime_ms is None:
         return True
     began_ms = began_day_ms(entry.binding, entry.seen, now)

@@ -106,6 +106,8 @@ class _Look:
     def __init__(self, state: TurnState, waiter: Waiter, now: Moment) -> None:
         self._state, self._cache, self._item, self._now = state, state.cache, waiter.item, now
         self._ways = waiter.ways
+        # Then it is looked for as soon as there is an answer.
+        self._is_being_asked = False
         self._ledger = _ledger_then(state)
         totals = state.cache.charges.ledger.totals
         self._capacity = {cell: free + totals.get(cell, 0) for cell, free in state.cache.envelope().items()}
@@ -119,7 +121,7 @@ class _Look:
                 self._begin(way, found)
                 return []
             asking += found
-        if not asking:
+        if not asking and not self._is_being_asked:
             self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
         return asking
 
@@ -138,7 +140,7 @@ class _Look:
         probe = own_probe(item, way)
         if estimates is not None and probe:
             known = estimates.victims.get(probe)
-            if known is None or self._now.elapsed_ms - known.asked_ms > FRESH_MS:
+            if known is None or self._now.elapsed_ms - known.told_ms > FRESH_MS:
                 return self._asked(way, probe, preemptor, may_go)
             offers = self._offers(known, may_go)
         plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
@@ -158,6 +160,7 @@ class _Look:
         subjects = asked_about(self._cache, self._item, way)
         own = frozenset((self._item.id,))
         probing = estimates.ask_victims(probe, subjects, endings, day_ms=now.day_ms, through=own)
+        self._is_being_asked = True
         return [probing] if probing is not None else []
 
     def _offers(self, known: VictimsAnswer, may_go: Sequence[Candidate]) -> Iterator[Offer]:

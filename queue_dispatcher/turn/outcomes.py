@@ -40,6 +40,9 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
         case Answered():
             if state.estimates is not None:
                 answer = state.estimates.answered(event, now.elapsed_ms)
+                if event.probing.of_choice:
+                    # Whoever waits for it is looked at once more, whatever was decided just now.
+                    state.decided = None
                 state.notices.append(AnsweredNotice(answer, event.took_ms, event.unknown))
         case Counted(cluster, bound):
             for uid, count in bound.items():

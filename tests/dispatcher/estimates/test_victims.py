@@ -110,8 +110,8 @@ def test_each_cluster_says_who_has_to_end_there(
 ) -> None:
     async def play() -> None:
         fleet = Fleet(*rooms)
-        began_ms = fleet.now_ms()
-        assert await fleet.asked() == replace(expected, asked_ms=began_ms)
+        answer = await fleet.asked()
+        assert answer == replace(expected, told_ms=fleet.now_ms())
         assert (fleet.told, fleet.calls) == ([told], [("m1", "m2")])
         # What fits now, and when it does, are other questions.
         assert (len(fleet.estimates.verdicts), fleet.estimates.earliest) == (0, {})

@@ -1,8 +1,12 @@
 """Who finds no room has others displaced, as far as its queue's policy goes, and starts in their place."""
 
+from dataclasses import replace
+
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.writes import Write
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
@@ -158,6 +162,19 @@ def test_what_its_class_promises_a_workload_is_kept(promised: Obj, runs_s: int, 
     assert displaced(made) == goes
 
 
+@pytest.mark.parametrize(("runs_s", "goes"), [(30, []), (120, ["b2"])])
+def test_what_may_go_as_it_borrows_has_its_least_runtime_all_the_same(runs_s: int, goes: list[str]) -> None:
+    made = plane(4, {})
+    cohort(made, a={"gpus": 2, "preemption": RECLAIM}, b={"gpus": 2})
+    made.feed(SERVICE_CLASSES, service_class("low", 0, preemptible="BorrowedOnly", minRuntime="60s"))
+    for name in ("b1", "b2"):
+        runs(made, name, 2, "low", "b")
+    made.passes(runs_s)
+    comes(made, "mine", 2, "mid", "a")
+    made.passes(10)
+    assert displaced(made) == goes
+
+
 def test_nobody_goes_where_it_would_leave_pods_behind() -> None:
     made = plane(2, LOWER)
     runs(made, "x", 2)
@@ -281,6 +298,16 @@ def test_who_cannot_go_is_given_up_after_a_while() -> None:
     assert not made.cache.ends.displaced_by
 
 
+def test_who_was_displaced_is_told_so_while_it_waits_for_its_minute() -> None:
+    made = plane(2, LOWER)
+    runs(made, "x", 2)
+    comes(made, "urgent", 2, "high")
+    made.passes(5)
+    told = made.reason("x")
+    assert told is not None
+    assert told.text.startswith("displaced for a workload of its queue of higher priority; tried again at ")
+
+
 # Where estimators know.
 
 
@@ -357,3 +384,21 @@ def test_an_answer_about_whom_nobody_may_displace_any_more_is_no_plan() -> None:
     made.feed(SERVICE_CLASSES, service_class("low", 0, preemptible="Never"))
     settle(made)
     assert displaced(made) == []
+
+
+@pytest.mark.parametrize("took_ms", [200, 9_000])
+def test_an_answer_is_acted_on_when_it_comes_however_long_it_took(took_ms: int) -> None:
+    made = in_two_clusters(m1=("a2",))
+    made.submit("urgent", replicas=4, said={"fairway.dev/class": "high"}, together=4)
+    asked = turn(made.state, (), made.now).probings
+    made.elapsed_ms += took_ms
+    # Others have been decided on in the meantime, and nothing has changed since.
+    turn(made.state, (), made.now)
+    for probing in asked:
+        hear(made.state, replace(made._answered(probing), took_ms=took_ms), made.now)
+    (evicted,) = (one.uid for one in turn_twice(made) if one.purpose == "evict")
+    assert evicted == "a2"
+
+
+def turn_twice(made: Plane) -> tuple[Write, ...]:
+    return (*turn(made.state, (), made.now).writes, *turn(made.state, (), made.now).writes)
