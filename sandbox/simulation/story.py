@@ -13,6 +13,9 @@ from sandbox.simulation.karmada.policies import Way
 NAMESPACE = "team"
 P = ParamSpec("P")
 
+Displaces = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"]
+Reclaims = Literal["Never", "LowerPriority", "Any"]
+Preemptible = Literal["Always", "BorrowedOnly", "Never"]
 FaultKind = Literal[
     "watch_lag",
     "watch_split",
@@ -84,6 +87,7 @@ class QueueLine(Line):
     ``spreads``: its work goes to the emptiest cluster, not the fullest. ``strict``: nothing passes what waits
     there. ``backfill``: what does not delay it does: it has a reservation after ``reserves_s``, which nothing
     passes after ``drains_s`` and which is given up ``holds_s`` after it was made; ``depth`` have one at once.
+    ``displaces``, ``reclaims``: as withinClusterQueue and reclaimWithinCohort of its preemption.
     """
 
     call: ClassVar[str] = "queue"
@@ -101,6 +105,8 @@ class QueueLine(Line):
     drains_s: int = 600
     holds_s: int = 86_400
     depth: int = 1
+    displaces: Displaces = "Never"
+    reclaims: Reclaims = "Never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,9 @@ class SubmitLine(Line):
     out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``:
     as its ServiceClass limits them; ``ready``: whether that gives its pods a time to run in. ``takes``: the
     scheduler that its pods name. ``may_run_s``: for how long its ServiceClass lets it run, and ``says_s`` it
-    itself; 0 for without end.
+    itself; 0 for without end. ``preemptible``, ``min_run_s``: how far its ServiceClass keeps it from being
+    displaced. ``stays``: its pods stay where they are whatever becomes of its binding. ``stops_s``: how long
+    its pods take to end once they are asked to.
     """
 
     call: ClassVar[str] = "submit"
@@ -137,6 +145,10 @@ class SubmitLine(Line):
     takes: str = ""
     may_run_s: int = 0
     says_s: int = 0
+    preemptible: Preemptible = "Always"
+    min_run_s: int = 0
+    stays: bool = False
+    stops_s: int = 0
 
     @property
     def is_bound_together(self) -> bool:

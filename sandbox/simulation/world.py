@@ -245,6 +245,8 @@ def _class(line: SubmitLine) -> str:
     """The name of the ServiceClass of workloads that are promised the same."""
     when = "-ready" if line.ready else ""
     when += f"-runs-{line.may_run_s}" if line.may_run_s else ""
+    when += f"-kept-{line.min_run_s}" if line.min_run_s else ""
+    when += f"-{line.preemptible.lower()}" if line.preemptible != "Always" else ""
     return f"priority-{line.priority}" + ("" if line.tries is None else f"-tries-{line.tries}") + when
 
 
@@ -254,6 +256,10 @@ def _promises(line: SubmitLine, lost_after_s: int) -> Obj:
         spec["readyTimeout"] = "5m"
     if line.may_run_s:
         spec["maxRuntime"] = f"{line.may_run_s}s"
+    if line.min_run_s:
+        spec["minRuntime"] = f"{line.min_run_s}s"
+    if line.preemptible != "Always":
+        spec["preemptible"] = line.preemptible
     if line.tries is not None:
         spec["requeue"] = {"backoffLimit": line.tries}
     return spec
@@ -265,7 +271,9 @@ def _plural(line: SubmitLine) -> str:
 
 def _placement_of(line: SubmitLine) -> str:
     """The name of the policy for workloads that are placed alike."""
-    parts = ("gang" if line.gang else "spread", line.way.replace(" ", "-"), line.scheduler, *line.clusters)
+    stays = "stays" if line.stays else ""
+    way = line.way.replace(" ", "-")
+    parts = ("gang" if line.gang else "spread", way, stays, line.scheduler, *line.clusters)
     return "-".join(part for part in parts if part)
 
 
@@ -277,7 +285,10 @@ def _policy(name: str, line: SubmitLine) -> Obj:
     kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
     placement = placed(*line.clusters, way=line.way, groups=1 if line.gang else 0)
     made = policy(name, NAMESPACE, kinds, placement, labels={_POLICY: name})
-    return {**made, "spec": {**made["spec"], "schedulerName": line.scheduler}} if line.scheduler else made
+    stated: Obj = {"schedulerName": line.scheduler} if line.scheduler else {}
+    if line.stays:
+        stated["preserveResourcesOnDeletion"] = True
+    return {**made, "spec": {**made["spec"], **stated}}
 
 
 def _queue(line: QueueLine) -> Obj:
@@ -291,6 +302,8 @@ def _queue(line: QueueLine) -> Obj:
             "holdTimeout": f"{line.holds_s}s",
             "depth": line.depth,
         }
+    if (line.displaces, line.reclaims) != ("Never", "Never"):
+        spec["preemption"] = {"withinClusterQueue": line.displaces, "reclaimWithinCohort": line.reclaims}
     if line.spreads:
         spec["scoringStrategy"] = {"type": "LeastAllocated"}
     if line.parent:
@@ -337,7 +350,7 @@ def _template(line: SubmitLine) -> Obj:
     if line.group:
         labels |= {WORKLOAD_GROUP: line.group, WORKLOAD_GROUP_SIZE: str(line.group_size)}
     runs_ms = 1000 * line.runs_s if line.kind == "Job" else None
-    annotations = fated(runs_ms, NEVER_STARTS if line.hangs else COMPLETES)
+    annotations = fated(runs_ms, NEVER_STARTS if line.hangs else COMPLETES, 1000 * line.stops_s)
     if line.is_bound_together:
         annotations |= {GANG: "true"}
     return {**made, "metadata": {**made["metadata"], "labels": labels, "annotations": annotations}}

@@ -35,7 +35,7 @@ class Quota:
     """Of one ClusterQueue, in GPUs. ``lends``, ``borrows``: None for without limit.
 
     ``rest``: what its percentage lost by rounding down, in hundredths. ``reserves``: None where what waits
-    keeps nothing.
+    keeps nothing. ``displaces``, ``reclaims``: whom its work may displace, in its own queue and in others.
     """
 
     name: str
@@ -48,6 +48,8 @@ class Quota:
     is_stopped: bool
     is_drained: bool = False
     reserves: Reserves | None = None
+    displaces: str = "Never"
+    reclaims: str = "Never"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ def quota_of(obj: Obj, capacity: int) -> Quota:
         is_stopped=at(obj, "spec", "stopPolicy", default="None") != "None",
         is_drained=at(obj, "spec", "stopPolicy") == "HoldAndDrain",
         reserves=_reserves_of(obj),
+        displaces=at(obj, "spec", "preemption", "withinClusterQueue", default="Never"),
+        reclaims=at(obj, "spec", "preemption", "reclaimWithinCohort", default="Never"),
     )
 
 

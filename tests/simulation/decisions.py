@@ -55,6 +55,7 @@ class Decisions(Numbers):
             snapshot.turns,
             snapshot.reservations,
             dict(snapshot.earliest),
+            snapshot.claims,
             # What is kept for somebody is to change in its time.
             now_ms // _LOOKED_AT_MS if decision.reservations.made else 0,
             decision.actions,
@@ -108,7 +109,7 @@ class Decisions(Numbers):
         """Whether anybody may be kept room for, by what the decision was made from."""
         backfill = QueueingStrategy.BACKFILL_FIFO
         waits = any(one.strategy is backfill and len(one.pending) for one in snapshot.queues.values())
-        return waits or bool(snapshot.reservations.given_up)
+        return waits or bool(snapshot.reservations.given_up or snapshot.claims)
 
     @staticmethod
     def _cell(snapshot: Snapshot) -> int:

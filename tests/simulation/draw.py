@@ -8,8 +8,11 @@ from sandbox.simulation import work
 from sandbox.simulation.karmada.policies import Way
 from sandbox.simulation.story import (
     ClusterLine,
+    DeleteLine,
     FaultKind,
     FaultLine,
+    Line,
+    Preemptible,
     QueueLine,
     Story,
     SubmitLine,
@@ -84,6 +87,7 @@ def draw(seed: int) -> Story:
     story = _spreading(story, random.Random(f"spreading of {seed}"))
     story = _evictions(story, random.Random(f"evictions of {seed}"))
     story = _reservations(story, random.Random(f"reservations of {seed}"))
+    story = _displacing(story, random.Random(f"displacing of {seed}"), clusters)
     return _ways(story, random.Random(f"ways of {seed}"))
 
 
@@ -383,6 +387,96 @@ def _crowd(story: Story, rng: random.Random, queues: list[QueueLine]) -> Story:
             says_s=rng.choice((0, 0, 60)),
             priority=rng.choice((0, 0, 0, 10)),
             at_s=rng.randint(1, 15),
+        )
+    return story
+
+
+def _displacing(story: Story, rng: random.Random, clusters: list[str]) -> Story:
+    """A third of the fleets have queues whose work displaces others, mostly in trees that lend; and often
+    there comes what is urgent, or what a queue owns, while nothing is free.
+    """
+    if rng.random() < 0.65:
+        return story
+    if not any(line.parent for line in story.of(QueueLine)) and rng.random() < 0.6:
+        lines = (
+            replace(line, parent="pool", borrows=rng.choice((None, None, 2)))
+            if isinstance(line, QueueLine)
+            else line
+            for line in story.lines
+        )
+        story = replace(story, lines=tuple(lines)).queue("pool", gpus=rng.choice((0, 0, 2)))
+    calm = not story.of(FaultLine) and not story.of(DeleteLine)
+    lines = (_of_displacing(line, rng, calm=calm) for line in story.lines)
+    story = replace(story, lines=tuple(lines))
+    return _urgent(story, rng, clusters) if rng.random() < 0.7 else story
+
+
+def _of_displacing(line: Line, rng: random.Random, *, calm: bool) -> Line:
+    match line:
+        case QueueLine() if rng.random() < 0.7:
+            return replace(
+                line,
+                displaces=rng.choice(
+                    ("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
+                ),
+                reclaims=rng.choice(("Never", "LowerPriority", "Any", "Any")),
+            )
+        case SubmitLine():
+            return replace(
+                line,
+                preemptible=_preemptible(rng),
+                min_run_s=rng.choice((0, 0, 0, 0, 10, 60)),
+                stays=calm and rng.random() < 0.03,
+                stops_s=rng.choice((0, 0, 0, 5, 25)),
+            )
+    return line
+
+
+def _preemptible(rng: random.Random) -> Preemptible:
+    drawn = rng.random()
+    if drawn < 0.8:
+        return "Always"
+    return "BorrowedOnly" if drawn < 0.9 else "Never"
+
+
+def _urgent(story: Story, rng: random.Random, clusters: list[str]) -> Story:
+    """Work of one queue, or of few, takes all that there is; then comes what has more right to it."""
+    leaves = _leaves(story)
+    greedy = rng.sample(leaves, rng.randint(1, min(2, len(leaves))))
+    left, number = sum(line.gpus * line.nodes for line in story.of(ClusterLine)), 0
+    while left > 0:
+        gpus = min(left, rng.choice((1, 1, 2, 4)))
+        left, number = left - gpus, number + 1
+        story = story.submit(
+            f"greedy{number}",
+            rng.choice(greedy).name,
+            gpus=gpus,
+            runs_s=rng.choice((40, 120, 240)),
+            priority=rng.choice((0, 0, 0, 10)),
+            preemptible=_preemptible(rng),
+            min_run_s=rng.choice((0, 0, 0, 0, 0, 20, 60)),
+            stops_s=rng.choice((0, 0, 0, 5, 25)),
+            says_s=rng.choice((0, 0, 0, 300)),
+            at_s=rng.choice((0, 0, 1, 3)),
+        )
+    may = [line for line in leaves if (line.displaces, line.reclaims) != ("Never", "Never")] or leaves
+    small = 0
+    for number in range(rng.randint(2, 8)):
+        queue, at_s = rng.choice(may if rng.random() < 0.8 else leaves), rng.randint(10, story.until_s)
+        for _ in range(rng.choice((0, 0, 1, 4))):
+            # Which would like to have what others leave.
+            of, small = rng.choice(leaves).name, small + 1
+            story = story.submit(f"contender{small}", of, runs_s=30, at_s=at_s + rng.randint(-2, 4))
+        story = story.submit(
+            f"urgent{number}",
+            queue.name,
+            gpus=rng.choice((1, 1, 2, 4)),
+            pods=rng.choice((1, 1, 2, 3)),
+            gang=rng.random() < 0.5,
+            runs_s=rng.choice((10, 30, 90)),
+            priority=rng.choice((0, 5, 10, 100, 1000)),
+            clusters=(rng.choice(clusters),) if rng.random() < 0.15 else (),
+            at_s=at_s,
         )
     return story
 

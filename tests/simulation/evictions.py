@@ -81,6 +81,9 @@ class Evictions(Losses):
             if not is_drained and (since_ms is None or written.at_ms - since_ms > STALE_MS):
                 self._break(_BEFORE, key, f"queue {record['queue']} is not drained")
             return
+        if cause_of(after) is Cause.PREEMPTED:
+            self._displaced(written, before, after, began_ms)
+            return
         self.exceeded += 1
         if self._has_wrong_clocks():
             return
@@ -90,10 +93,12 @@ class Evictions(Losses):
             name = f"{mate['metadata']['namespace']}/{mate['metadata']['name']}"
             ends.append(self._end_ms(self._line(mate), self._began_ms.get(name)))
         end_ms = min((ms for ms in ends if ms is not None), default=None)
-        early_ms = _EARLY_MS if self.world.faults.is_calm() and self._is_quick() else _DELAYED_MS
-        if end_ms is None or written.at_ms < end_ms - early_ms:
+        if end_ms is None or written.at_ms < end_ms - self._early_ms():
             left = "it may run without end" if end_ms is None else f"{(end_ms - written.at_ms) / 1000} s left"
             self._break(_BEFORE, key, left)
+
+    def _displaced(self, written: Written, before: Obj, after: Obj, began_ms: int | None) -> None:
+        """It was taken back for another."""
 
     def look(self) -> None:
         """See `Laws.look`."""
@@ -122,7 +127,7 @@ class Evictions(Losses):
         is_left = "deletionTimestamp" in binding["metadata"]
         if is_left or at(binding, "spec", "preserveResourcesOnDeletion"):
             return ""
-        if not is_held(binding) and not _is_dealt_with(binding):
+        if not is_held(binding) and not is_dealt_with(binding):
             return ""
         if record["queue"] in draining:
             return f"queue {record['queue']} is drained"
@@ -152,6 +157,10 @@ class Evictions(Losses):
         stated = [seconds for seconds in (line.may_run_s, line.says_s) if seconds]
         return began_ms + 1000 * min(stated) if stated else None
 
+    def _early_ms(self) -> int:
+        """How much earlier than seen in the world something may be over for a dispatcher."""
+        return _EARLY_MS if self.world.faults.is_calm() and self._is_quick() else _DELAYED_MS
+
     def _is_quick(self) -> bool:
         """Whether releases are written as soon as they are decided."""
         slow = ("slow_writes", "api_away", "pause", "server_error", "too_many", "conflict", "timeout")
@@ -161,7 +170,7 @@ class Evictions(Losses):
         return any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine))
 
 
-def _is_dealt_with(binding: Obj) -> bool:
+def is_dealt_with(binding: Obj) -> bool:
     """Whether Karmada's scheduler has nothing more to write about it."""
     scheduled = condition(binding, "Scheduled")
     if not is_whole(binding) and scheduled is not None and scheduled["status"] == "False":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.accounts import is_ended, is_held
-from tests.simulation.evictions import Evictions
+from tests.simulation.displaced import Displacements
 from tests.simulation.known import Broken
 from tests.simulation.losses import Losses
 
@@ -46,7 +46,7 @@ def play(story: Story) -> Played:
     """Play the story; an exception is a defect like any other."""
     started_s = time.process_time()
     world = World(story)
-    laws = Evictions(world)
+    laws = Displacements(world)
     try:
         run(world, laws)
     except Spinning as error:

@@ -73,6 +73,10 @@ class Reserved(Decisions):
         in_tree: dict[str, int] = {}
         for one in decision.reservations.made:
             item = one.item
+            if item.id in snapshot.claims:
+                # Others were displaced for it.
+                self._kept_as_claimed(one, snapshot, admitted, now_ms)
+                continue
             state, reserves = snapshot.queues.get(item.queue), self._reserves_of(item.queue)
             if reserves is None or state is None or state.stopped is not None:
                 self._break(_KEPT, item.name, f"queue {item.queue} keeps room for nobody")
@@ -95,6 +99,15 @@ class Reserved(Decisions):
                 self._break(_KEPT, item.name, "made anew before its time")
             if one.drains_ms != now_ms - waited_ms + reserves.drains_ms:
                 self._break(_KEPT, item.name, f"drains at {one.drains_ms} of {reserves.drains_ms}")
+
+    def _kept_as_claimed(
+        self, one: Reservation, snapshot: Snapshot, admitted: Collection[str], now_ms: int
+    ) -> None:
+        state = snapshot.queues.get(one.item.queue)
+        if state is None or state.pending.get(one.item.id) is None or one.item.id in admitted:
+            self._break(_KEPT, one.item.name, "kept for who does not wait for it")
+        if one.drains_ms > now_ms:
+            self._break(_KEPT, one.item.name, "others were displaced for it, and it does not drain")
 
     def _say_when(
         self, made: Sequence[Reservation], judged: Collection[str], snapshot: Snapshot, running: Running
@@ -133,6 +146,7 @@ class Reserved(Decisions):
         lacked, lacks = (of.lacks(queue, gpus, of_quota_alone=is_alone) for of in (now, then))
         reserves = self._reserves_of(queue)
         is_drained = reserves is not None and now.now_ms >= _since_ms(one.item) + reserves.drains_ms
+        is_drained = is_drained or one.item.id in snapshot.claims
         before, after = (_starts_ms(one, snapshot, of) for of in (now, then))
         if before is None:
             # With those before it there is no telling.

@@ -1,0 +1,153 @@
+"""The laws about displacing see what they are about, and nothing else."""
+
+from unittest import mock
+
+import pytest
+
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cache.ends import Displaced, may_be_stopped
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cycle.items import Alternative
+from queue_dispatcher.preemption import planning
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor
+from queue_dispatcher.preemption.planning import Plan
+from queue_dispatcher.preemption.victims import Displacing
+from queue_dispatcher.turn import displaceable, displacing, turn
+from sandbox.simulation.story import Story
+from sandbox.simulation.world import World
+from tests.simulation.displaced import Displacements
+from tests.simulation.play import run
+
+# What takes 20 s to end is displaced for who needs all of it, while others would like to have a part.
+URGENT = (
+    Story(until_s=120)
+    .cluster("a", gpus=4)
+    .queue("main", gpus=4, displaces="LowerPriority")
+    .submit("x", gpus=2, runs_s=300, stops_s=20)
+    .submit("y", gpus=2, runs_s=300, stops_s=5)
+    .submit("urgent", gpus=4, pods=1, gang=True, runs_s=30, priority=10, at_s=20)
+)
+for _number in range(6):
+    URGENT = URGENT.submit(f"small{_number}", gpus=1, runs_s=60, at_s=18 + 2 * _number)
+OWNERS = (
+    Story(until_s=120)
+    .cluster("a", gpus=8)
+    .queue("pool", gpus=0)
+    .queue("owner", gpus=4, parent="pool", reclaims="Any")
+    .queue("other", gpus=4, parent="pool", reclaims="Any")
+    .submit("kept", "other", gpus=2, runs_s=400, min_run_s=200)
+    .submit("borrowed1", "other", gpus=2, runs_s=400, priority=10, at_s=1)
+    .submit("borrowed2", "other", gpus=2, runs_s=400, priority=10, at_s=1)
+    .submit("borrowed3", "other", gpus=2, runs_s=400, priority=10, at_s=1)
+    .submit("mine", "owner", gpus=2, pods=1, runs_s=40, at_s=20)
+    .submit("more", "owner", gpus=2, runs_s=40, at_s=30)
+)
+PROMISED = (
+    Story(until_s=60)
+    .cluster("a", gpus=4)
+    .queue("main", gpus=4, displaces="LowerPriority")
+    .submit("never", gpus=1, runs_s=60, preemptible="Never")
+    .submit("unborrowed", gpus=1, runs_s=60, preemptible="BorrowedOnly")
+    .submit("lately", gpus=1, runs_s=200, min_run_s=90)
+    .submit("lately2", gpus=1, runs_s=200, min_run_s=90)
+    .submit("urgent", gpus=1, runs_s=30, priority=10, at_s=20)
+)
+
+
+STAYS = (
+    Story(until_s=60)
+    .cluster("a", gpus=4)
+    .queue("main", gpus=4, displaces="LowerPriority")
+    .submit("stays", gpus=4, runs_s=60, stays=True)
+    .submit("urgent", gpus=1, runs_s=30, priority=10, at_s=20)
+)
+EQUAL = (
+    Story(until_s=60)
+    .cluster("a", gpus=4)
+    .queue("main", gpus=4, displaces="LowerOrNewerEqualPriority")
+    .submit("older", gpus=4, runs_s=100)
+    .submit("newer", gpus=4, runs_s=30, at_s=20)
+)
+
+
+def told(story: Story, *, estimators: bool = False) -> Displacements:
+    laws = Displacements(World(Story(story.seed, story.until_s, estimators=estimators, lines=story.lines)))
+    run(laws.world, laws)
+    return laws
+
+
+# Both borrow of what the pool has, and the one that comes has the larger share afterwards.
+FAIR = (
+    Story(until_s=60)
+    .cluster("a", gpus=8)
+    .queue("pool", gpus=6)
+    .queue("large", gpus=1, parent="pool", reclaims="Any")
+    .queue("small", gpus=1, parent="pool")
+    .submit("has", "large", gpus=4, runs_s=100)
+    .submit("borrowed", "small", gpus=2, runs_s=100, at_s=1)
+    .submit("borrowed2", "small", gpus=2, runs_s=100, at_s=1)
+    .submit("more", "large", gpus=2, runs_s=30, at_s=20)
+)
+STORIES = [(FAIR, 0), (URGENT, 2), (OWNERS, 2), (PROMISED, 0), (STAYS, 0), (EQUAL, 0)]
+
+
+@pytest.mark.parametrize("estimators", [False, True])
+@pytest.mark.parametrize(("story", "count"), STORIES)
+def test_nothing_is_broken_where_nothing_is_wrong(story: Story, count: int, *, estimators: bool) -> None:
+    laws = told(story, estimators=estimators)
+    assert not laws.broken, "\n".join(map(str, laws.broken))
+    assert laws.displaced == count
+
+
+def may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
+    return may_be_stopped(entry)
+
+
+def nobody(*_: object) -> list[object]:
+    return []
+
+
+def anybody(preemptor: Preemptor, one: Candidate, cells: object) -> bool:
+    return True
+
+
+class Shareless(Displacing):
+    """Whose share is larger goes as well."""
+
+    def _share_without(self, one: Candidate, node: int) -> int:
+        return 1 << 60
+
+    def may_return(self, one: Candidate) -> bool:
+        return False
+
+
+BEGIN = displacing._Look._begin
+
+
+def twice(self: displacing._Look, way: Alternative, plan: Plan) -> None:
+    """Who stays is displaced as well."""
+    BEGIN(self, way, plan)
+    for entry in self._cache.entries.values():
+        if entry.binding.record is not None and entry.binding.placed:
+            self._cache.ends.displace(entry.uid, Displaced(self._item.id, "and why not"))
+
+
+PERMITTED, KEPT = "nobody is displaced that may not be", "what is left is kept for whom it was left"
+OWN = "what a queue owns it gets back"
+
+
+@pytest.mark.parametrize(
+    ("story", "law", "of", "name", "instead"),
+    [
+        pytest.param(URGENT, KEPT, turn, "claims_of", lambda *_: frozenset(), id="claims are ignored"),
+        pytest.param(PROMISED, PERMITTED, displaceable, "_may_go", may_go, id="promises are ignored"),
+        pytest.param(EQUAL, PERMITTED, displaceable, "may_displace", anybody, id="policies are ignored"),
+        pytest.param(FAIR, PERMITTED, planning, "Displacing", Shareless, id="shares are ignored"),
+        pytest.param(OWNERS, OWN, turn, "displace", nobody, id="nobody is displaced"),
+        pytest.param(OWNERS, PERMITTED, displacing._Look, "_begin", twice, id="everybody is displaced"),
+    ],
+)
+def test_laws_see(story: Story, law: str, of: object, name: str, instead: object) -> None:
+    with mock.patch.object(of, name, instead):
+        laws = told(story, estimators=True)
+    assert law in {one.law for one in laws.broken}
