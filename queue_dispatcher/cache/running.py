@@ -1,14 +1,13 @@
 """RunningSet: all that holds anything, beside the queues of what waits for it.
 
-What was admitted or adopted, where it is, since when and until when at the latest, what it is charged, and
-whether it may be displaced. Release window, kicks, start timeouts and views read from here.
+What was admitted or adopted, where it is, since when, what it is charged, and when it gives that back.
+Release window, kicks, start timeouts and views read from here.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from queue_dispatcher.api.service_class import Preemptible
 from queue_dispatcher.bindings.bound import is_half_bound
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.progress import pods_placed
@@ -26,9 +25,8 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
 )
 from queue_dispatcher.cache.charges import BindingCharge
-from queue_dispatcher.cache.ends import end_of, expected_end_ms
+from queue_dispatcher.cache.ends import expected_end_ms
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cycle.endings import Endings
 
 
@@ -37,8 +35,7 @@ class Running:
     """One binding that is charged.
 
     ``phase``: None for what was not released by a record, or is held where it is. ``clusters``: where it is.
-    ``since_ms``: when it was admitted, or created if it was adopted; ``ends_ms``: when it ends at the latest,
-    None where nothing bounds that; both epoch milliseconds.
+    ``since_ms``: when it was admitted, or created if it was adopted, epoch milliseconds.
     """
 
     uid: str
@@ -47,8 +44,6 @@ class Running:
     priority: int
     clusters: tuple[str, ...]
     since_ms: int
-    ends_ms: int | None
-    preemptible: Preemptible
 
 
 class RunningSet:
@@ -171,7 +166,6 @@ class RunningSet:
             self.endings.drop(uid)
         else:
             self.endings.put(uid, charged.queue, charged.charge, ends_ms)
-        end = end_of(entry, now)
         self._running[uid] = running = Running(
             uid,
             charged,
@@ -179,8 +173,6 @@ class RunningSet:
             record.priority if record is not None else entry.priority.value,
             tuple(share.cluster for share in binding.placed),
             since_ms,
-            end.at_ms if end is not None else None,
-            promised_to(entry).preemptible,
         )
         insort(self._in_order.setdefault(charged.queue, []), _place_of(running))
 
