@@ -14,6 +14,9 @@ ours says that it was admitted, and where it is placed.
     yes     yes   any      `Growing` if it wants more than it has (`Shrinking` first, if less of something),
                            else `HeldWithin`
 
+An elastic workload is held where a part of it runs that is less than it asks for: that part is `Admitted`,
+with what it may grow by. What of it is not placed, or placed beyond its record, lowers one or the other.
+
 What is held by us and is not to be held (skipped, not in scope any more, or held at the door only because it
 had to be looked at) is `HeldWithin` whatever its row, and so let go of.
 
@@ -31,7 +34,8 @@ somebody else's, and stays.
 from dataclasses import replace
 
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.bindings.phase import lacks_replicas
+from queue_dispatcher.bindings.part import is_part
+from queue_dispatcher.bindings.phase import lacks_replicas, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -51,6 +55,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cycle.reasons import Reason, foreign_scheduler, max_runtime_exceeded, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest, smallest
+from queue_dispatcher.workloads.elastic import Elastic, lowered, sized
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
 
@@ -64,6 +69,7 @@ def read_state(
     copies: int,
     phase: Phase,
     seen_ms: int,
+    elastic: Elastic | None = None,
 ) -> State:
     """The state of a binding; total, and the same for the same arguments.
 
@@ -71,7 +77,8 @@ def read_state(
     wait in a queue, by `fairway.scope`; true as long as that cannot be told of what is held. ``copies``: on
     how many clusters all of it is expected, by `placement.copies`. ``seen_ms``: when a growth that waits was
     first seen; it was not asked for later. ``phase``: what has become of it where it was released, by
-    `queue_dispatcher.bindings.phase`.
+    `queue_dispatcher.bindings.phase`; of a part by `part_of`. ``elastic``: how it is, None where it starts
+    whole.
     """
     record = binding.record
     is_skipped = binding.is_skipped or (isinstance(template, TemplateFacts) and template.is_skipped)
@@ -86,12 +93,14 @@ def read_state(
     if is_skipped or binding.is_deleting:
         return _left_alone(binding, record, queue, phase)
     if record is not None:
+        if elastic is not None and is_part(binding) and not binding.problems:
+            return _partly(binding, record, elastic, queue, phase, seen_ms)
         return _recorded(binding, record, queue, copies, phase, seen_ms)
     if not binding.is_held:
         return Adopted(queue, binding.copies(copies))
     if binding.placed:
         return _held_where_placed(binding, template, queue, seen_ms)
-    return _waiting(binding, template, queue, copies)
+    return _waiting(binding, template, queue, copies, elastic)
 
 
 def _is_let_go(binding: Binding, *, in_scope: bool, is_skipped: bool) -> bool:
@@ -175,6 +184,38 @@ def _recorded(
     )
 
 
+def _partly(
+    binding: Binding,
+    record: AdmissionRecord,
+    elastic: Elastic,
+    queue: Resolved | Reason,
+    phase: Phase,
+    seen_ms: int,
+) -> State:
+    """Of an elastic workload a part runs."""
+    there = placed_replicas(binding)
+    # What it has lost it has to ask for anew; what Karmada has added from its own queue goes again.
+    size = max(record.replicas, min(elastic.least, there)) if there > record.replicas else there
+    of_size = sized(binding.demand, size).total()
+    requests = of_size if size > record.replicas else smallest(record.requests, of_size)
+    stands = replace(record, replicas=size, requests=requests)
+    if there > size or stands != record:
+        return Shrinking(stands, phase, places=lowered(binding.placed, size) if there > size else ())
+    wanted = sized(binding.demand, size + 1).total()
+    growth = Growing(
+        record,
+        record.queue,
+        record.local_queue,
+        wanted,
+        beyond(wanted, largest(record.requests, binding.demand.held(binding.placed))),
+        copies=1,
+        enqueued_ms=_grown_ms(binding, seen_ms),
+        blocked=_stranger(binding) or (queue.stopped if isinstance(queue, Resolved) else None),
+        due_ms=record.not_before_ms,
+    )
+    return Admitted(record, phase, growth=growth)
+
+
 def _held_where_placed(
     binding: Binding,
     template: TemplateFacts | Reason | None,
@@ -208,7 +249,11 @@ def _grown_ms(binding: Binding, seen_ms: int) -> int:
 
 
 def _waiting(
-    binding: Binding, template: TemplateFacts | Reason | None, queue: Resolved | Reason, copies: int
+    binding: Binding,
+    template: TemplateFacts | Reason | None,
+    queue: Resolved | Reason,
+    copies: int,
+    elastic: Elastic | None,
 ) -> State:
     requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
     # Nobody waits since before it was there, whatever an annotation says.
@@ -218,11 +263,12 @@ def _waiting(
     obstacle = _obstacle(binding, template, queue)
     if obstacle is not None or not isinstance(queue, Resolved):
         return Unresolved(obstacle or unreadable("no queue"), enqueued_ms)
-    copies = binding.copies(copies)
-    demand = binding.demand.total(copies)
+    copies, least = binding.copies(copies), elastic.least if elastic is not None else 0
+    demand = (sized(binding.demand, least) if least else binding.demand).total(copies)
     if requeue is None:
-        return Pending(queue, demand, copies, enqueued_ms)
-    return Pending(queue, demand, copies, enqueued_ms, requeue.not_before_ms, requeue.count, requeue.reason)
+        return Pending(queue, demand, copies, enqueued_ms, least=least)
+    again = (requeue.not_before_ms, requeue.count, requeue.reason)
+    return Pending(queue, demand, copies, enqueued_ms, *again, least)
 
 
 def _obstacle(

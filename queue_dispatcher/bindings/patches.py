@@ -39,9 +39,23 @@ def admit(binding: Binding, record: AdmissionRecord, places: Sequence[Placed] = 
     return _patch(binding, annotations=annotations, held=False, clusters=clusters or None)
 
 
-def shrink(binding: Binding, record: AdmissionRecord) -> Patch:
-    """The record lowered to what is still wanted. Does not move the generation, so it wakes nobody."""
-    return _patch(binding, annotations={ADMISSION: write_record(record)})
+def shrink(binding: Binding, record: AdmissionRecord, places: Sequence[Placed] = ()) -> Patch:
+    """The record lowered to what is still wanted. Does not move the generation, so it wakes nobody.
+
+    ``places``: of what is held, where that stays; empty where it stays as it is.
+    """
+    return _patch(binding, annotations={ADMISSION: write_record(record)}, clusters=_stated(places) or None)
+
+
+def resize(binding: Binding, record: AdmissionRecord, places: Sequence[Placed], held_at: str = "") -> Patch:
+    """A part of an elastic workload runs from now on, in these places: held, so that Karmada adds nothing.
+
+    ``held_at``: the moment, as the gate would note it, for what is not held yet.
+    """
+    annotations = {ADMISSION: write_record(record), REQUEUE: None}
+    if not binding.is_held:
+        annotations[HELD_AT] = held_at
+    return _patch(binding, annotations=annotations, held=True, clusters=_stated(places))
 
 
 def clear_hold(binding: Binding, record: AdmissionRecord | None) -> Patch:

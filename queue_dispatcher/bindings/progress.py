@@ -12,6 +12,7 @@ import msgspec
 from fairway.kube.objects import KubeStruct
 from queue_dispatcher.bindings.objects import NULL, BindingStatus, Suspension
 from queue_dispatcher.workloads.demand import Demand, Placed
+from queue_dispatcher.workloads.reclaimable import Done, done_of
 from queue_dispatcher.workloads.running import are_seen, ended_pods, running_pods, starting_pods
 
 MAX_MESSAGE = 200
@@ -28,6 +29,7 @@ class Progress:
     policy has Karmada send nothing. ``ended``: by cluster, how many pods have ended, where any have.
     ``is_told``: whether all clusters say how many pods run. ``refused``: where Karmada cannot write it, and
     why; ``kept_out``: those of them of which nothing is known, as what is there is not collected any more.
+    ``done``: of a Job, where any of its pods have succeeded.
     """
 
     idle: int = 0
@@ -39,6 +41,7 @@ class Progress:
     is_told: bool = False
     refused: tuple[tuple[str, str], ...] = ()
     kept_out: frozenset[str] = frozenset()
+    done: tuple[Done, ...] = ()
 
 
 ALL_RUNS = Progress()
@@ -61,6 +64,7 @@ def progress_of(
     idle = silent = starting = 0
     unseen = set()
     ended: list[tuple[str, int]] = []
+    done: list[Done] = []
     is_told = True
     for share in placed:
         pods = pods_at(demand, share)
@@ -81,6 +85,8 @@ def progress_of(
         starting += starting_pods(group, kind, report)
         if over := ended_pods(group, kind, report):
             ended.append((share.cluster, over))
+        if some := done_of(group, kind, share.cluster, report):
+            done.append(some)
     unsent = _unsent(placed, suspension)
     refused = tuple(
         (share.cluster, item.applied_message[:MAX_MESSAGE])
@@ -89,7 +95,16 @@ def progress_of(
     )
     kept_out = frozenset(cluster for cluster, _ in refused if bytes(reports[cluster]) == b"null")
     return Progress(
-        idle, silent, unsent, starting, frozenset(unseen), tuple(ended), is_told, refused, kept_out
+        idle,
+        silent,
+        unsent,
+        starting,
+        frozenset(unseen),
+        tuple(ended),
+        is_told,
+        refused,
+        kept_out,
+        tuple(done),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import Requests
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -42,7 +43,8 @@ class Pending:
     """Held, and to be admitted when it fits. Its admission is one write (`patches.admit`).
 
     ``demand``: for all ``copies``. ``enqueued_ms``: since when it waits, over all tries. ``due_ms``: not to
-    be admitted before, 0 for at once. ``tries``: how many times it was taken back.
+    be admitted before, 0 for at once. ``tries``: how many times it was taken back. ``least``: of an elastic
+    one, with how many pods it may start, which ``demand`` is of; else 0.
     """
 
     queue: Resolved
@@ -52,6 +54,7 @@ class Pending:
     due_ms: int = 0
     tries: int = 0
     because: str = ""
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,14 @@ class Admitted:
     What the dispatcher may do: take back what is not placed of it (`patches.take_back`, or where a part runs,
     `patches.take_back_growth`) or kick it, once it is settled or known to be unplaced. ``copies``: on how
     many clusters all of it is expected by now, where those are more than the record says and nobody holds it;
-    else 0.
+    else 0. ``growth``: of an elastic workload that runs with a part of its pods, one pod more, which it gets
+    once nobody else could use the room.
     """
 
     record: AdmissionRecord
     phase: Phase
     copies: int = 0
+    growth: "Growing | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +150,14 @@ class Shrinking:
     back; a hold stays.
 
     ``record``: as it is to stand. Until it is written the old record is charged, for by that the workload
-    would be let go if it were scaled up and held before. ``copies``: as in `Admitted`.
+    would be let go if it were scaled up and held before. ``copies``: as in `Admitted`. ``places``: where what
+    it is lowered to stays, in the same write; empty where it stays as it is.
     """
 
     record: AdmissionRecord
     phase: Phase
     copies: int = 0
+    places: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from fairway.scope import Scope
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
@@ -64,7 +65,7 @@ from queue_dispatcher.cache.shapes import EVERYWHERE, Shapes
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
-from queue_dispatcher.cycle.items import Shape
+from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.cycle.run_history import RunHistory
 from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
@@ -142,6 +143,8 @@ class Cache:
         self.history = RunHistory()
         self.duties: set[str] = set()
         """Those whose state calls for a write, whatever is decided."""
+        self.growing: dict[str, Item] = {}
+        """Elastic workloads of which a part runs, and what each would grow by."""
         self.guarded: set[str] = set()
         """Those of which the watch has not told yet what our last write made of them."""
         self.forward: set[str] = set()
@@ -153,7 +156,9 @@ class Cache:
         self._changes = 0
         self._moment = Moment()
         self._overtaken_ms = 0
-        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope)
+        # What is only observed is held by nobody, so no part of it could run.
+        states = self.preplaces and not observes
+        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope, states=states)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes, self.overrides)
         self._indexes = Indexes()
@@ -217,6 +222,7 @@ class Cache:
             self._room_of(entry)
         for collection in (self.duties, self.forward):
             collection.discard(uid)
+        self.growing.pop(uid, None)
         self.running.drop(uid)
         self.ends.drop(uid)
         self.claims.drop(uid)
@@ -340,7 +346,8 @@ class Cache:
         for entry, released in self.pending.settle():
             self._roll_forward(entry, released)
         if len(self.shapes) > self._most_shapes:
-            self.shapes.retain(self.pending.shapes())
+            growing = (item.shape for item in self.growing.values())
+            self.shapes.retain(chain(self.pending.shapes(), growing))
             # What is found again by itself is as much again.
             self._most_shapes = max(_FEW_SHAPES, 4 * len(self.shapes))
         if self.fleet.placements > self._most_placements:
@@ -492,6 +499,14 @@ class Cache:
             self.checks.drop(entry.uid)
         self.max_waits.put(entry, self._moment)
         self.pending.put(entry, item, _group(entry))
+        growth = self._items.growth(entry) if entry.elastic is not None else None
+        if growth != entry.growth:
+            entry.growth = growth
+            self._changes += 1
+            if growth is not None:
+                self.growing[entry.uid] = growth
+            else:
+                self.growing.pop(entry.uid, None)
 
     def _classify(self, entry: Entry, before: State) -> None:
         """Note what the state means for the release window and for writes, and what has just happened."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.admission import admitted_to, components_of, flavors_of
+from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.charged import is_charged, reserved
 from queue_dispatcher.bindings.pods import counted, counted_record
 from queue_dispatcher.bindings.record import AdmissionRecord
@@ -14,9 +15,10 @@ from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.ledger.cells import CellTable, Charge
 from queue_dispatcher.workloads.charge import NOWHERE, AdmittedTo, Copies, charge_of
-from queue_dispatcher.workloads.demand import Requests
+from queue_dispatcher.workloads.demand import Placed, Requests, beyond
 from queue_dispatcher.workloads.flavors import offered, offered_by_all
 from queue_dispatcher.workloads.queue_of import Resolved
+from queue_dispatcher.workloads.reclaimable import still_to_run
 
 
 class Charging:
@@ -47,6 +49,10 @@ class Charging:
             reserve = counted_record(entry.record, offers).requests
         else:
             reserve = reserved(state, binding)
+        placed = _to_run(entry, binding)
+        if placed is not binding.placed:
+            done = beyond(binding.demand.held(binding.placed), binding.demand.held(placed))
+            reserve = beyond(reserve, done)
         if record is not None:
             flavors = admitted_to(record)
         elif known is not None:
@@ -59,7 +65,7 @@ class Charging:
             reserve,
             flavors,
             binding.demand,
-            binding.placed,
+            placed,
             binding.finished,
             offers,
             self._fleet.reaches,
@@ -95,3 +101,11 @@ class Charging:
         if found is None:
             found = self._offered[queue.name] = offered(queue)
         return found
+
+
+def _to_run(entry: Entry, binding: Binding) -> tuple[Placed, ...]:
+    """What is placed, but for what has done its work."""
+    placement = binding.placement
+    is_divided = placement is None or not placement.is_duplicated
+    done, completions = binding.progress.done, entry.facts.completions
+    return still_to_run(binding.placed, done, completions, is_divided=is_divided)

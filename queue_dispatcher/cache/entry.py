@@ -13,6 +13,8 @@ from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found
 from queue_dispatcher.workloads.choice import Choice
+from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.elastic import Elastic
 from queue_dispatcher.workloads.keeping import Kept
 from queue_dispatcher.workloads.priority import Priority
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -76,7 +78,9 @@ class Entry:
     whatever room there is. ``retry_ms``: not to be written before, epoch milliseconds; ``failures``: how
     often writing failed in a row; ``note``: what the failure was. ``growing_ms``: when a growth that waits
     was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
-    present release; ``counts``: of its pods since then. ``released``: our latest release of it.
+    present release; ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``:
+    how it is; ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
+    ``shrinks_to``: where it is to stay, and with how many, once the write under way is made.
     """
 
     __slots__ = (
@@ -84,10 +88,12 @@ class Entry:
         "binding",
         "charged_queue",
         "counts",
+        "elastic",
         "facts",
         "failures",
         "group",
         "growing_ms",
+        "growth",
         "held_back",
         "is_writing",
         "item",
@@ -99,7 +105,9 @@ class Entry:
         "record",
         "released",
         "retry_ms",
+        "rigid",
         "seen",
+        "shrinks_to",
         "state",
         "stated_ms",
         "waits",
@@ -128,6 +136,10 @@ class Entry:
         self.counts: Counts = NOT_COUNTED
         self.released = _NOT_OURS
         self.growing_ms = 0
+        self.elastic: Elastic | None = None
+        self.rigid = ""
+        self.growth: Item | None = None
+        self.shrinks_to: tuple[Placed, ...] = ()
         # When it was released to places that Karmada has yet to look at, monotonic; 0 for not so.
         self.stated_ms = 0
         self.pause = Pause()
@@ -140,6 +152,11 @@ class Entry:
     def uid(self) -> str:
         """The binding's uid."""
         return self.binding.uid
+
+    @property
+    def waiting(self) -> Item | None:
+        """What of it is to be admitted: its item, or what it would grow by."""
+        return self.item or self.growth
 
     @property
     def effective_record(self) -> AdmissionRecord | None:

@@ -9,8 +9,9 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.bound import NOT_COUNTED
 from queue_dispatcher.bindings.charged import charged_queue
 from queue_dispatcher.bindings.derivation import read_state
+from queue_dispatcher.bindings.part import part_of
 from queue_dispatcher.bindings.phase import Moment, follow, phase
-from queue_dispatcher.bindings.state import Foreign, Growing, Pending, State, Unresolved
+from queue_dispatcher.bindings.state import Admitted, Foreign, Growing, Pending, State, Unresolved
 from queue_dispatcher.cache.entry import Entry, Pause
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.items import promised_to
@@ -18,6 +19,7 @@ from queue_dispatcher.cache.objects import CLUSTER_PROPAGATION_POLICIES, NAMESPA
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.templates import Templates
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
+from queue_dispatcher.workloads.elastic import GROWS_EVERY_MS, Bounds, Elastic, elastic_of
 from queue_dispatcher.workloads.priority import PriorityNames, priority_of
 from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, may_be_charged, queue_of
 from queue_dispatcher.workloads.template import TemplateFacts
@@ -33,7 +35,9 @@ _NAMERS = (NAMESPACES.name, PROPAGATION_POLICIES.name, CLUSTER_PROPAGATION_POLIC
 
 
 class Interpreter:
-    """Reads entries; ``scope`` says which are to wait, ``now_ms`` gives the time of day at which they are."""
+    """Reads entries; ``scope`` says which are to wait. ``states``: releases say where to, as far as the
+    estimators are asked.
+    """
 
     def __init__(
         self,
@@ -41,11 +45,14 @@ class Interpreter:
         templates: Templates,
         fleet: Fleet,
         scope: Scope,
+        *,
+        states: bool = False,
     ) -> None:
         self._queues = queues
         self._templates = templates
         self._fleet = fleet
         self._scope = scope
+        self._states = states
 
     def expect(self, binding: Binding) -> None:
         """The binding will be read: if it has a template, that is to be looked for."""
@@ -59,12 +66,17 @@ class Interpreter:
         binding = entry.binding
         if binding.record is None or entry.seen.release != binding.record.admitted_ms:
             entry.counts = NOT_COUNTED
-        seen = entry.seen = follow(entry.seen, binding, now.elapsed_ms, entry.counts)
         if not _is_scheduled(binding):
+            entry.seen = follow(entry.seen, binding, now.elapsed_ms, entry.counts)
             workload = binding.workload
             return _CRON_JOB if (workload.group, workload.kind) == ("batch", "CronJob") else _FOREIGN
         template = self._templates.facts(binding.workload)
-        facts = entry.facts = template if isinstance(template, TemplateFacts) else _NO_FACTS
+        facts = template if isinstance(template, TemplateFacts) else _NO_FACTS
+        elastic, entry.rigid = self._elastic(binding, facts)
+        facts = entry.facts = facts if elastic is None else _enough(facts, elastic.least)
+        entry.elastic = elastic
+        part = part_of(binding) if elastic is not None else binding
+        seen = entry.seen = follow(entry.seen, part, now.elapsed_ms, entry.counts)
         namespace = self._queues.namespace(binding.namespace)
         policy = self._queues.policy(binding.policy)
         names = QueueNames(binding.queue, facts, policy, namespace.default_queue)
@@ -89,8 +101,9 @@ class Interpreter:
             queue,
             in_scope=self._is_in_scope(binding, names, is_template_known=isinstance(template, TemplateFacts)),
             copies=self._fleet.copies(binding.placement, binding.demand),
-            phase=phase(binding, seen, now, entry.counts),
+            phase=phase(part, seen, now, entry.counts),
             seen_ms=seen_ms,
+            elastic=elastic,
         )
         grows = isinstance(state, Growing) or (isinstance(state, Unresolved) and bool(binding.placed))
         entry.growing_ms = seen_ms if grows else 0
@@ -99,6 +112,21 @@ class Interpreter:
         if isinstance(state, Foreign) and not (is_skipped or binding.is_held or binding.is_deleting):
             return self._passing_by(binding, names)
         return state
+
+    def _elastic(self, binding: Binding, facts: TemplateFacts) -> tuple[Elastic | None, str]:
+        """How it is elastic; where it is not, why what it says has no effect."""
+        if not facts.minimum.pods or binding.placement is None:
+            return None, ""
+        asks = any(map(self._scope.is_accelerator, binding.resources))
+        bounds = Bounds(
+            in_group=bool(facts.group),
+            is_near=facts.is_near,
+            is_preserved=binding.is_preserved,
+            states=self._states and asks,
+        )
+        workload = binding.workload
+        of = (workload.group, workload.kind)
+        return elastic_of(facts.minimum, of, binding.demand, binding.placement, bounds)
 
     def _passing_by(self, binding: Binding, names: QueueNames) -> Foreign:
         """A workload out of scope; told why where it names a queue, or would be in scope elsewhere."""
@@ -154,14 +182,22 @@ class Interpreter:
         return replace(resolved, stopped=queue_stopped(cluster_queue, why_stopped))
 
 
+def _enough(facts: TemplateFacts, least: int) -> TemplateFacts:
+    """With no more pods that have to start together than are enough."""
+    minimums = tuple(replace(one, pods=min(one.pods, least)) for one in facts.minimums)
+    return replace(facts, gang_pods=min(facts.gang_pods, least), minimums=minimums)
+
+
 def _pause(entry: Entry, state: State, now: Moment) -> Pause:
     """The pause before the entry's next try."""
-    if not isinstance(state, Pending | Growing) or not state.due_ms:
+    waiting = state.growth if isinstance(state, Admitted) else state
+    if not isinstance(waiting, Pending | Growing) or not waiting.due_ms:
         return Pause()
-    if entry.pause.written_ms == state.due_ms:
+    if entry.pause.written_ms == waiting.due_ms:
         return entry.pause
-    at_most_ms = now.day_ms + promised_to(entry).backoff_ms(state.tries)
-    return Pause(state.due_ms, min(state.due_ms, at_most_ms))
+    is_part = waiting is not state
+    lasts_ms = GROWS_EVERY_MS if is_part else promised_to(entry).backoff_ms(waiting.tries)
+    return Pause(waiting.due_ms, min(waiting.due_ms, now.day_ms + lasts_ms))
 
 
 def _is_scheduled(binding: Binding) -> bool:

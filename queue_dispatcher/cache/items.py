@@ -2,7 +2,8 @@
 
 from fairway.names import REQUEUE
 from queue_dispatcher.api.service_class import ServiceClass
-from queue_dispatcher.bindings.state import Growing, Pending, Unresolved
+from queue_dispatcher.bindings.part import at_size
+from queue_dispatcher.bindings.state import Admitted, Growing, Pending, Unresolved
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.overrides import KEPT_FIELDS, Overrides
 from queue_dispatcher.cache.queues import QueueCache
@@ -60,10 +61,25 @@ class Items:
             case _:
                 return None, None
 
+    def growth(self, entry: Entry) -> Item | None:
+        """What an elastic workload of which a part runs would grow by: one pod, or more."""
+        state, record = entry.state, entry.effective_record
+        growth = state.growth if isinstance(state, Admitted) else None
+        if growth is None or growth.blocked is not None or entry.record is not None or record is None:
+            return None
+        item, _ = self._item(entry, growth, growth.queue, growth.local_queue, record.replicas)
+        return item
+
     def _item(
-        self, entry: Entry, state: Pending | Growing, queue: str, local_queue: str
+        self, entry: Entry, state: Pending | Growing, queue: str, local_queue: str, runs: int | None = None
     ) -> tuple[Item | None, Reason | None]:
+        """``runs``: of an elastic workload that grows, how many pods it has."""
         binding, promised = entry.binding, promised_to(entry)
+        elastic, pods, most = entry.elastic, 0, 0
+        if elastic is not None and (runs is not None or isinstance(state, Pending)):
+            most = binding.demand.replicas - (runs or 0)
+            pods = 1 if runs is not None else elastic.least
+            binding = at_size(binding, (runs or 0) + pods)
         known = self._queues.queues.cluster_queues.get(queue)
         if known is None:
             return None, queue_not_found(f"ClusterQueue {queue[:253]} does not exist")
@@ -82,7 +98,12 @@ class Items:
             queue=queue,
             local_queue=local_queue,
             shape=self._shapes.of(
-                state, binding, known, self._templates.question(binding.workload), self._told(entry)
+                state,
+                binding,
+                known,
+                self._templates.question(binding.workload),
+                self._told(entry),
+                most,
             ),
             priority=entry.priority.value,
             enqueued_ms=state.enqueued_ms,
@@ -91,6 +112,10 @@ class Items:
             ageing=promised.ageing,
             runtime_ms=_runtime_ms(entry),
             max_wait_ms=promised.max_wait_ms if isinstance(state, Pending) else None,
+            pods=pods,
+            most=most,
+            runs=runs or 0,
+            in_one=elastic is not None and elastic.in_one,
         )
         return item, None
 

@@ -37,7 +37,8 @@ class Wanted:
 
     ``total``: what its admission has to find room for; of growth, the difference. ``held``: of growth, where
     the workload is, and what it was admitted to. ``question``: a digest of what its
-    template says beyond its demand; empty where estimators are not asked. ``is_tried``: Karmada goes on with
+    template says beyond its demand; empty where estimators are not asked. ``most``: of an elastic workload,
+    how many pods are asked about; else 0. ``is_tried``: Karmada goes on with
     the one of several terms of affinity that it tried last, wherever that is. ``told``: the components whose
     pods can be told on which nodes to stay.
     """
@@ -51,6 +52,7 @@ class Wanted:
     question: str = ""
     is_tried: bool = False
     told: frozenset[str] = frozenset()
+    most: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -123,9 +125,10 @@ class Shapes:
         queue: ClusterQueue,
         question: str,
         told: frozenset[str] = frozenset(),
+        most: int = 0,
     ) -> Shape:
-        """The shape of what waits in ``queue``; ``told`` as of `Wanted`."""
-        shape = self._known(state, binding, queue, question, told).shape
+        """The shape of what waits in ``queue``; ``told`` and ``most`` as of `Wanted`."""
+        shape = self._known(state, binding, queue, question, told, most).shape
         self.read.append(shape)
         return shape
 
@@ -136,15 +139,16 @@ class Shapes:
         queue: ClusterQueue,
         question: str,
         told: frozenset[str],
+        most: int,
     ) -> _Known:
         if not isinstance(state, Pending):
-            return self._of(state, binding, queue, question, told)
+            return self._of(state, binding, queue, question, told, most)
         # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
         of = (id(binding.demand), id(binding.placement), _is_tried(binding))
-        alike = (queue.name, *of, state.copies, state.demand, question, told)
+        alike = (queue.name, *of, state.copies, state.demand, question, told, most)
         found = self._alike.get(alike)
         if found is None or not found[0].is_current:
-            known = self._of(state, binding, queue, question, told)
+            known = self._of(state, binding, queue, question, told, most)
             found = self._alike[alike] = (known, binding.demand, binding.placement)
         return found[0]
 
@@ -155,8 +159,9 @@ class Shapes:
         queue: ClusterQueue,
         question: str,
         told: frozenset[str],
+        most: int,
     ) -> _Known:
-        wanted = self._wanted(state, binding, queue.name, question if self._probes else "", told)
+        wanted = self._wanted(state, binding, queue.name, question if self._probes else "", told, most)
         known = self._shapes.get(wanted)
         if known is not None and known.is_current:
             return known
@@ -267,7 +272,13 @@ class Shapes:
         return len(self._shapes) + len(self._together) + len(self._alike)
 
     def _wanted(
-        self, state: Pending | Growing, binding: Binding, queue: str, question: str, told: frozenset[str]
+        self,
+        state: Pending | Growing,
+        binding: Binding,
+        queue: str,
+        question: str,
+        told: frozenset[str],
+        most: int,
     ) -> Wanted:
         placement = binding.placement or EVERYWHERE
         if isinstance(state, Pending):
@@ -280,9 +291,11 @@ class Shapes:
                 question=question,
                 is_tried=_is_tried(binding),
                 told=told,
+                most=most,
             )
         held = (binding.placed, state.record.flavors if state.record is not None else None)
-        return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question, told=told)
+        wanted = (queue, binding.demand, placement, state.copies, state.need, held, question)
+        return Wanted(*wanted, told=told, most=most)
 
     def _may_preplace(self, wanted: Wanted) -> bool:
         if wanted.is_tried or not self._preplaces:
@@ -297,7 +310,8 @@ class Shapes:
             return ""
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
         placed = wanted.held[0] if wanted.held is not None else None
-        return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
+        of = (wanted.demand, where, wanted.copies, wanted.question, placed)
+        return _digest(*of, wanted.most) if wanted.most else _digest(*of)
 
 
 def _is_tried(binding: Binding) -> bool:

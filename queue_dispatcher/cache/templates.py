@@ -88,6 +88,7 @@ class TemplateKind:
                     pods=pods,
                     pod_sets=len(gang.pod_sets) if pods else 0,
                     minimums=gang_minimums(self.name[0], raw, gang, pods),
+                    is_near=_is_near(gang),
                 )
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
@@ -164,6 +165,13 @@ def template_key(workload: WorkloadReference) -> str:
 def _gang_pods(gang: Gang) -> int:
     """How many pods of it, of all copies, are nothing one without the other; 0 where they are independent."""
     return gang.copies * sum(pod_set.minimum for pod_set in gang.pod_sets) if gang.is_gang else 0
+
+
+def _is_near(gang: Gang) -> bool:
+    """Whether it matters which of its pods lie where."""
+    alike = len(gang.pod_sets) == 1 and gang.copies == 1
+    requests = (gang.topology, *(one.topology for one in gang.pod_sets))
+    return not alike or any(one is not None for one in requests)
 
 
 def _question(gang: Gang) -> str:

@@ -14,13 +14,16 @@ from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Release the item's bindings, charged as the alternative says. ``passes``: past a reservation of what it
-    takes, which goes first and is not delayed by it.
+    """Release the item's bindings, charged as the alternative says.
+
+    ``passes``: past a reservation of what it takes, which goes first and is not delayed by it. ``more``: of
+    an elastic workload, so many pods beyond those of the item, each charged as one of them.
     """
 
     item: Item
     alternative: Alternative
     passes: bool = False
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,15 @@ same decisions.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 
-from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe
+from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.backlog import Backlog
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
+from queue_dispatcher.cycle.growth import Growth, waiting_for
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
@@ -102,9 +104,12 @@ class AdmissionCycles:
             outcome.blocked[head.name] = head.blocked
             head.hold(headroom)
         yield from cycle.run(candidates)
+        if snapshot.elsewhere is None:
+            yield from cycle.grow(snapshot.growing)
         due = [head.due_ms for head in self._heads.values()]
         due += [head.changes_ms for head in (*blocked, *begun)]
         due += [int(head.waits_ms) for head in self._heads.values() if now_ms < head.waits_ms < _FOREVER]
+        due += [item.due_ms for item in snapshot.growing if item.due_ms > now_ms]
         due.append(reserving.next_due_ms)
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
         for head in begun:
@@ -196,6 +201,7 @@ class _Cycle:
         self._asked: set[str] = set()
         self._full: frozenset[str] = frozenset()
         self._held_back: set[str] = set()
+        self._growing_probes: list[Probe] = []
 
     def run(self, candidates: Sequence[QueueHead]) -> Iterator[None]:
         """Give turns while there are tokens and items that have room."""
@@ -241,12 +247,34 @@ class _Cycle:
                 if head.blocked is not None:
                     self._outcome.blocked[head.name] = head.blocked
 
+    def grow(self, growing: Iterable[Item]) -> Iterator[None]:
+        """Let elastic workloads have what is left."""
+        started = [action for action in self._actions if isinstance(action, Admit)]
+        may_grow = [action for action in started if action.item.most > action.item.pods]
+        paths, stopped = self._headroom.ledger.tree.paths, self._outcome.stopped
+        running = [item for item in growing if item.due_ms <= self._now_ms and item.queue in paths]
+        if not (may_grow or running):
+            return
+        charges = [action.alternative.charge for action in may_grow]
+        charges += [way.charge for item in running if (way := item.shape.preferred) is not None]
+        admitted = Counter(class_key(action.item) for action in started)
+        classes = {name: waiting for name, waiting in self._outcome.classes.items() if name not in stopped}
+        cells = {cell for charge in charges for cell, _ in charge}
+        wanted = waiting_for(self._headroom, classes, admitted, cells)
+        asked = (probe for questions in self._questions.values() for probe in questions.values())
+        barred = [cell for probe in asked for cell, _ in probe.alternative.charge]
+        growth = Growth(self._headroom, wanted, barred, self._tokens[True])
+        yield from growth.run(may_grow, running)
+        grown = {action.item.id: action for action in growth.grown}
+        self._actions = [grown.pop(one.item.id, one) for one in self._actions] + [*grown.values()]
+        self._growing_probes = growth.probes
+
     def decision(
         self, next_due_ms: int | None, reservations: Reservations, preemptors: Iterable[Waiter]
     ) -> Decision:
         """What was decided."""
         return Decision(
-            (*self._actions, *self._chosen()),
+            (*self._actions, *self._chosen(), *self._growing_probes),
             Waits(self._outcome),
             next_due_ms,
             window_full=self._full,

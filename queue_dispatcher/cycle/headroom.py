@@ -5,12 +5,13 @@ one queue reads it is told in `queue_headroom`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.displacement import displaced
 from queue_dispatcher.cycle.flows import Flows
-from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
+from queue_dispatcher.cycle.items import Alternative, Item, Shape, probe_of
 from queue_dispatcher.cycle.reserving import Reserving, Waiter
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -96,17 +97,37 @@ class Headroom:
             probe = probe_of(shape, fit.alternative)
             self._taken.append((probe, self.verdicts[probe]))
 
+    def pods_left(self, item: Item, alternative: Alternative, verdict: Verdict) -> int:
+        """How many pods more of an elastic workload have room, as the estimators have said by pods."""
+        rooms = [room for _, room in verdict.rooms or ()]
+        most = (max if item.in_one else sum)(rooms or [0])
+        return max(0, most - self._lost(probe_of(item.shape, alternative), verdict))
+
+    def grow(self, item: Item, alternative: Alternative, verdict: Verdict, charge: Charge, pods: int) -> None:
+        """Charge so many pods of an elastic workload, for which `pods_left` has found room."""
+        self.keep(item.queue, charge)
+        if self.reserving is not None:
+            rank = (-item.priority, item.enqueued_ms, item.id)
+            self.reserving.kept.taken(item.id, item.queue, rank, item.runtime_ms, charge)
+        each = tuple((amounts, pods) for amounts, _ in verdict.pods)
+        taken = replace(verdict, per=pods, pods=each)
+        self._taken.append((probe_of(item.shape, alternative), taken))
+
     def _left(self, probe: str, verdict: Verdict) -> int:
+        return verdict.left(self._lost(probe, verdict))
+
+    def _lost(self, probe: str, verdict: Verdict) -> int:
+        """How many of the pods that it says have room may have lost it in this cycle."""
         told, lost = self._told.get(probe, (0, 0))
         if told < len(self._taken):
             own = self._sets.of(verdict.clusters)
             for by, taken in self._taken[told:]:
                 if by == probe:
-                    lost += verdict.per
+                    lost += taken.per
                 elif own & self._sets.of(taken.clusters):
                     lost += displaced(taken.pods, verdict.pods)
             self._told[probe] = (len(self._taken), lost)
-        return verdict.left(lost)
+        return lost
 
     def keep(self, queue: str, charge: Charge) -> None:
         """Let nobody else have it for the rest of the cycle."""

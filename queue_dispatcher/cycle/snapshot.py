@@ -1,6 +1,6 @@
 """What a cycle decides from: a value that whoever made it leaves alone until the decision is there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +10,7 @@ from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.endings import Endings
+from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
@@ -92,7 +93,8 @@ class Snapshot:
     was carried out left them. ``endings``: what runs, and when it ends. ``earliest``: by
     `queue_dispatcher.cycle.reservation.own_probe`, where and when the estimators find room. ``reservations``:
     those of the last decision that was carried out, of which the estimators have been told. ``claims``: the
-    items for which others are being displaced, and whose room nobody else may have.
+    items for which others are being displaced, and whose room nobody else may have. ``growing``: elastic
+    workloads of which a part runs, each as one pod that it would grow by, but for those of stopped queues.
     """
 
     ledger: Ledger
@@ -109,3 +111,4 @@ class Snapshot:
     earliest: Mapping[str, Earliest] = field(default_factory=dict)
     reservations: Reservations = NO_RESERVATIONS
     claims: frozenset[str] = frozenset()
+    growing: Sequence[Item] = ()

@@ -213,7 +213,10 @@ class Asking:
         why = cannot_be_told(questions)
         if why:
             return self._answered(asked, (why,))
-        (question,) = questions
+        question = questions[0]
+        if question.adds_up:
+            # Of an elastic workload, when as few fit as it needs.
+            question = question.with_copies(question.needed)
         ask = (asked.plan or Plan(question.clusters)).ask
         now, later = ask[: asked.next_round], ask[asked.next_round :]
         await self._within_budget(len(now))

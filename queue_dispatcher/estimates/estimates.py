@@ -60,7 +60,8 @@ class Subject:
 
     ``is_growth``: part of it runs already, and the rest is asked about. ``preferred``: of a member of a
     group, where it would go first. ``templates``: those of its pods, as far as they can be told anything.
-    ``keeps``: on which nodes they will be kept.
+    ``keeps``: on which nodes they will be kept. ``most``: of an elastic workload, whose ``binding`` is of as
+    few pods as are needed, how many are asked about; ``in_one``: all of them in one cluster.
     """
 
     binding: Binding
@@ -70,11 +71,15 @@ class Subject:
     preferred: Sequence[frozenset[str]] = ()
     templates: tuple[PodTemplateFacts, ...] = ()
     keeps: tuple[Keeping, ...] = ()
+    most: int = 0
+    in_one: bool = False
 
     @property
     def is_guided(self) -> bool:
-        """Whether its pods can be told where to go in a cluster: what runs may not change its templates."""
-        return bool(self.templates) and not self.binding.placed
+        """Whether its pods can be told where to go in a cluster: what runs may not change its templates, and
+        what may become more or fewer is not packed.
+        """
+        return bool(self.templates) and not (self.binding.placed or self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +301,7 @@ class Estimates:
             questions = self.questions(probe) or ()
             if len(questions) != 1:
                 return False
-            (question,) = questions
+            question = questions[0].with_copies(questions[0].needed) if questions[0].adds_up else questions[0]
         made = held_room_of(plain, name, question, earliest)
         self._reserved.put(uid, made)
         if before is not None and made.holds_as(before):

@@ -36,7 +36,8 @@ class Question:
 
     ``needed``: how many copies of the gang there must be room for, over all clusters with ``adds_up``; else
     in each of ``clusters_needed`` clusters. ``is_guided``: its pods can be told where to go there.
-    ``elsewhere``: of clusters in which its pods are told otherwise, what is asked instead.
+    ``elsewhere``: of clusters in which its pods are told otherwise, what is asked instead. ``in_one``: what
+    adds up must be in one cluster. Of an elastic workload more copies are asked about than are needed.
     """
 
     clusters: tuple[str, ...]
@@ -46,6 +47,14 @@ class Question:
     clusters_needed: int = 1
     is_guided: bool = False
     elsewhere: Mapping[str, pb.Gang] = field(default_factory=dict)
+    in_one: bool = False
+
+    def with_copies(self, copies: int) -> "Question":
+        """The same about so many copies of each gang."""
+        if self.gang.copies == copies:
+            return self
+        elsewhere = {cluster: _of_copies(gang, copies) for cluster, gang in self.elsewhere.items()}
+        return replace(self, gang=_of_copies(self.gang, copies), elsewhere=elsewhere)
 
     def gang_at(self, cluster: str) -> pb.Gang:
         """What is asked of the cluster."""
@@ -186,7 +195,9 @@ def verdict_of(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[Verdic
     known = [room for room in rooms if not room.unknown]
     unknown = tuple(room.unknown for room in rooms if room.unknown)
     with_room = frozenset(room.cluster for room in known if room.fits > 0)
-    if question.adds_up:
+    if question.adds_up and question.in_one:
+        fits = sum(room.fits // max(1, question.needed) for room in known)
+    elif question.adds_up:
         fits = sum(room.fits for room in known) // max(1, question.needed)
     else:
         enough = sorted((room.fits // max(1, question.needed) for room in known), reverse=True)
@@ -216,7 +227,7 @@ def _is_never(question: Question, rooms: Iterable[ClusterRoom]) -> bool:
     known = [one for one in most if one is not None]
     if len(known) < len(most) or not known:
         return False
-    if question.adds_up:
+    if question.adds_up and not question.in_one:
         return sum(known) < needed
     return sum(one >= needed for one in known) < question.clusters_needed
 
@@ -231,6 +242,13 @@ def _reasons(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[str, ...
         each = f": {fits} of {question.needed} fit" if fits else ""
         told.append(f"{', '.join(clusters[:MAX_ALIKE])}{more}{each}: {why}")
     return (*told[:MAX_REASONS], *([f"{len(told) - MAX_REASONS} more"] if len(told) > MAX_REASONS else []))
+
+
+def _of_copies(gang: pb.Gang, copies: int) -> pb.Gang:
+    made = pb.Gang()
+    made.CopyFrom(gang)
+    made.copies = copies
+    return made
 
 
 def _divided(clusters: tuple[str, ...], binding: Binding, template: bytes, replicas: int) -> Question:

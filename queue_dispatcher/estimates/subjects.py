@@ -39,4 +39,6 @@ def _as_told(subject: Subject, source: bytes | StatedBinding, told: tuple[Told, 
     question = ask(subject.binding, subject.permitted, subject.copies, source)
     if question is None:
         return None
+    if subject.most and question.adds_up:
+        question = replace(question.with_copies(subject.most), in_one=subject.in_one)
     return replace(question, is_guided=subject.is_guided and question.clusters_needed == 1)

@@ -148,7 +148,8 @@ class Verdicts:
             return
         at = dict.fromkeys(verdict.clusters, verdict.per) if taken is None else taken
         if known is not None:
-            known = known.less(verdict.per, at)
+            # An elastic workload may take more than it needs.
+            known = known.less(max(verdict.per, sum(at.values())) if taken is not None else verdict.per, at)
             self._keep(probe, known if taken is None else known.after_one(at.keys()))
         self.room_taken(at.keys(), verdict.pods, nodes, but=probe)
 

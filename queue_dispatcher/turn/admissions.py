@@ -11,9 +11,10 @@ from queue_dispatcher.bindings.admission import (
     growth_flavors,
 )
 from queue_dispatcher.bindings.decision import decision
+from queue_dispatcher.bindings.part import at_size
 from queue_dispatcher.bindings.phase import Moment, began_day_ms, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.state import Growing, Pending
+from queue_dispatcher.bindings.state import Admitted, Growing, Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
@@ -26,6 +27,7 @@ from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
+from queue_dispatcher.workloads.elastic import GROWS_EVERY_MS, sized
 from queue_dispatcher.workloads.flavors import preferred_clusters
 from queue_dispatcher.workloads.guidance import Guidance, guidance
 from queue_dispatcher.workloads.template import TemplateFacts
@@ -41,9 +43,9 @@ def _stands(cache: Cache, item: Item) -> bool:
         entry = cache.present(uid)
         if entry is None:
             return False
-        decided_on = entry.item
+        decided_on = entry.waiting
         cache.refresh(entry)
-        if entry.item != decided_on:
+        if entry.waiting != decided_on:
             return False
     return True
 
@@ -65,7 +67,7 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     records = {
         entry.uid: record
         for entry, alternative in zip(members, split, strict=True)
-        if (record := _record(cache, entry, alternative, item.queue, now)) is not None
+        if (record := _record(cache, entry, alternative, action, now)) is not None
     }
     if len(records) < len(members):
         return []
@@ -97,6 +99,8 @@ def _choices(
     it is not released, but decided on anew.
     """
     item, alternative = action.item, action.alternative
+    if item.pods:
+        return _elastic_choice(state, action, probe, now)
     if state.estimates is None or not item.shape.is_preplaced:
         return {}
     verdicts = state.estimates.verdicts
@@ -118,9 +122,27 @@ def _choices(
     return {} if may_choose and has_token else None
 
 
+def _elastic_choice(state: TurnState, action: Admit, probe: str, now: Moment) -> dict[str, Choice] | None:
+    """Where all pods go that an elastic workload is to have; Karmada never chooses for one."""
+    item, estimates = action.item, state.estimates
+    if estimates is None:
+        return None
+    verdict = estimates.verdicts.get(probe, now.elapsed_ms)
+    pods = item.pods + action.more
+    if verdict is not None and verdict.says_where:
+        of_all = replace(verdict, per=pods)
+        chosen = _chosen(state.cache, item, of_all, (action.alternative,), pods)
+        if chosen is not None:
+            return chosen
+    # It is asked about again.
+    estimates.verdicts.drop(probe)
+    return None
+
+
 def _chosen(
-    cache: Cache, item: Item, verdict: Verdict, split: Sequence[Alternative]
+    cache: Cache, item: Item, verdict: Verdict, split: Sequence[Alternative], pods: int = 0
 ) -> dict[str, Choice] | None:
+    """``pods``: of an elastic workload, how many more it gets."""
     verdicts = verdict.members or (verdict,)
     if len(verdicts) != len(item.members):
         return None
@@ -136,9 +158,14 @@ def _chosen(
         preferred = preferred_clusters(alternative, cache.fleet.reaches, tiers)
         free = free_devices(cache, binding.demand, as_of_now=spreads)
         placement, demand, there = binding.placement, binding.demand, binding.placed
+        if pods:
+            demand = sized(demand, item.runs + pods)
+        if item.in_one:
+            placement = replace(placement, max_clusters=1)
         made = choice(placement, demand, said, preferred, free, there, spreads=spreads)
         if made is None:
             return None
+        made = replace(made, placement=binding.placement)
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     firsts = {uid: _firsts(said, chosen[uid]) for uid, said in zip(item.members, verdicts, strict=True)}
     # Where some of a group have to be told, others that are not could take their nodes.
@@ -178,9 +205,14 @@ def _guidance(
 
 
 def _record(
-    cache: Cache, entry: Entry, alternative: Alternative, queue: str, now: Moment
+    cache: Cache, entry: Entry, alternative: Alternative, action: Admit, now: Moment
 ) -> AdmissionRecord | None:
-    state, priority = entry.state, entry.priority
+    state, priority, item, binding = entry.state, entry.priority, action.item, entry.binding
+    queue = item.queue
+    if isinstance(state, Admitted) and state.growth is not None:
+        state = state.growth
+    if item.pods:
+        binding = at_size(binding, item.runs + item.pods + action.more)
     if not isinstance(state, Pending | Growing):
         return None
     before = state.record if isinstance(state, Growing) else None
@@ -196,9 +228,9 @@ def _record(
     if before is not None and not _knows_template(cache, entry):
         # What the workload names now is not known: it stays what it was admitted as.
         service_class, value = before.service_class, before.priority
-    return admission_record(
+    record = admission_record(
         state,
-        entry.binding,
+        binding,
         queue=queue,
         local_queue=local_queue,
         service_class=service_class,
@@ -210,6 +242,8 @@ def _record(
         decision=before.decision if before is not None else None,
         began_ms=_began_ms(entry, now) if before is not None else 0,
     )
+    is_part = record.replicas < entry.binding.demand.replicas
+    return replace(record, not_before_ms=now.day_ms + GROWS_EVERY_MS) if is_part else record
 
 
 def _began_ms(entry: Entry, now: Moment) -> int:

@@ -27,9 +27,11 @@ from queue_dispatcher.cache.running import is_placed
 from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_dealt_with
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
+from queue_dispatcher.turn.shrinking import lowering
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.choice import Choice
+from queue_dispatcher.workloads.elastic import sized
 from queue_dispatcher.workloads.gang_minimum import Together, together
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -43,7 +45,9 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
         case Purpose.CLEAR_HOLD if isinstance(state, HeldWithin):
             return patches.clear_hold(binding, state.record)
         case Purpose.SHRINK if isinstance(state, Shrinking):
-            return patches.shrink(binding, state.record)
+            return patches.shrink(binding, state.record, state.places)
+        case Purpose.YIELD if isinstance(state, Admitted):
+            return lowering(entry, now)
         case Purpose.REASSERT if isinstance(state, Reassert):
             return patches.clear(binding)
         case Purpose.ADOPT if isinstance(state, Adopted) and state.restore:
@@ -90,7 +94,12 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         if uid in admission.choices and not _may_go(cache, member, admission.choices[uid]):
             return None
     choice = admission.choices.get(entry.uid)
-    return patches.admit(entry.binding, record, choice.places if choice is not None else ())
+    places = choice.places if choice is not None else ()
+    if admission.item.pods and (choice is None or not _stays(entry, choice)):
+        return None
+    if admission.item.pods and record.replicas < entry.binding.demand.replicas:
+        return patches.resize(entry.binding, record, places)
+    return patches.admit(entry.binding, record, places)
 
 
 def _take_back(
@@ -235,8 +244,11 @@ def _is_approved(cache: Cache, entry: Entry) -> bool:
 
 
 def _still_wants(entry: Entry, record: AdmissionRecord, *, is_forward: bool) -> bool:
-    """Whether the entry still waits for just what the record says."""
-    state = entry.state
+    """Whether the entry still waits for just what the record says; of an elastic workload, for as much."""
+    state, demand = entry.state, entry.binding.demand
+    least = state.least if isinstance(state, Pending) else 0
+    if isinstance(state, Admitted) and state.growth is not None:
+        least, state = state.record.replicas + 1, state.growth
     if isinstance(state, Pending):
         # What is rolled forward is charged as its group is, wherever its LocalQueue leads by now.
         queue = record.queue if is_forward else state.queue.cluster_queue
@@ -244,5 +256,14 @@ def _still_wants(entry: Entry, record: AdmissionRecord, *, is_forward: bool) -> 
         queue = state.queue
     else:
         return False
-    asked = (entry.binding.demand.replicas, state.copies, state.demand, queue)
+    replicas, wanted = demand.replicas, state.demand
+    if least and least <= record.replicas <= replicas:
+        replicas, wanted = record.replicas, sized(demand, record.replicas).total()
+    asked = (replicas, state.copies, wanted, queue)
     return asked == (record.replicas, record.copies, record.requests, record.queue)
+
+
+def _stays(entry: Entry, choice: Choice) -> bool:
+    """Whether all that is placed stays where it is."""
+    places = {place.cluster: place.replicas for place in choice.places}
+    return all(share.replicas <= places.get(share.cluster, 0) for share in entry.binding.placed)

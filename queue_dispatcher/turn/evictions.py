@@ -139,6 +139,8 @@ def is_dealt_with(entry: Entry) -> bool:
     state = entry.state
     if isinstance(state, Growing):
         return True
+    if isinstance(state, Admitted) and state.growth is not None:
+        return True
     if not isinstance(state, Admitted) or entry.binding.is_held:
         return False
     return entry.binding.is_settled or isinstance(state.phase, Unplaced)

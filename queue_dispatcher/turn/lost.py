@@ -45,6 +45,7 @@ def loss_of(
     left_ms: Callable[[str, int], int | None],
     is_staying: Callable[[str], bool],
     placed_ms: int,
+    least: int = 0,
 ) -> Loss | None:
     """What of the workload is lost; None where nothing is, or that is left alone.
 
@@ -52,7 +53,7 @@ def loss_of(
     what its class allows, 0 for without end. ``left_ms``: how long until a cluster has been away for so long,
     None for one that is not. ``is_staying``: whether a cluster is there, and not being removed.
     ``placed_ms``: for how long it has been placed as it is: where its policy lets Karmada put it back into
-    the same cluster, it would be taken off over and over.
+    the same cluster, it would be taken off over and over. ``least``: with fewer pods it does not run.
     """
     placement, shares = binding.placement, binding.placed
     if not timeout_ms or placement is None or not _is_ours(binding, state):
@@ -75,6 +76,8 @@ def loss_of(
     # One that has just gone may be back in a moment: its time counts for itself.
     over = {cluster for cluster, ms in away.items() if ms <= max(0, soonest_ms)}
     stays = () if gang_pods else tuple(share for share in shares if share.cluster not in over)
+    if sum(share.replicas for share in stays) < least:
+        stays = ()
     return Loss(tuple(sorted(over)), stays, soonest_ms)
 
 
@@ -134,7 +137,15 @@ def lost_of(cache: Cache, entry: Entry, now: Moment) -> Loss | None:
         lambda cluster, timeout_ms: outages.left_ms(cluster, timeout_ms, now),
         lambda cluster: cluster in clusters and not clusters[cluster].is_leaving,
         _placed_ms(entry, now),
+        _least(entry),
     )
+
+
+def _least(entry: Entry) -> int:
+    """With how many pods at least it runs on where it is, if it is held so that Karmada adds none."""
+    state = entry.state
+    is_part = isinstance(state, Admitted) and state.growth is not None
+    return entry.elastic.least if entry.elastic is not None and is_part else 0
 
 
 def _placed_ms(entry: Entry, now: Moment) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from queue_dispatcher.bindings.part import at_size
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import Decision, Probe
@@ -39,6 +40,8 @@ def probings_of(state: TurnState, decision: Decision, now: Moment) -> list[Probi
 def asked_about(cache: Cache, item: Item, alternative: Alternative) -> list[Subject]:
     """What is asked about an item that would be charged so."""
     subjects = subjects_of(cache, item.members, is_growth=item.is_growth)
+    if item.pods:
+        subjects = [_elastic(one, item) for one in subjects]
     clusters = alternative.clusters
     if clusters is not None:
         subjects = [replace(one, permitted=one.permitted & clusters) for one in subjects]
@@ -49,6 +52,19 @@ def asked_about(cache: Cache, item: Item, alternative: Alternative) -> list[Subj
     if len(subjects) == len(item.members) > 1:
         subjects = _preferring(cache, subjects, item, alternative)
     return subjects
+
+
+def _elastic(subject: Subject, item: Item) -> Subject:
+    """An elastic workload is asked about pod by pod: how many there is room for, up to all of them."""
+    binding, placed = subject.binding, subject.binding.placed
+    runs = sum(share.replicas for share in placed)
+    binding = at_size(binding, runs + item.pods)
+    if binding.placement is not None and binding.placement.max_clusters == 1:
+        binding = replace(binding, placement=replace(binding.placement, max_clusters=0))
+    permitted = subject.permitted
+    if item.in_one and placed:
+        permitted &= {share.cluster for share in placed}
+    return replace(subject, binding=binding, permitted=permitted, most=item.most, in_one=item.in_one)
 
 
 def _preferring(

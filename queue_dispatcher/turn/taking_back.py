@@ -8,6 +8,8 @@ back: nobody knows then what has become of it there.
 
 from collections.abc import Iterator
 
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.part import part_of
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
 from queue_dispatcher.cache.cache import Cache
@@ -49,7 +51,7 @@ def why_not_begun(cache: Cache, entry: Entry, now: Moment) -> str | None:
         return why_overdue(binding, seen, state, promised_to(entry).start_timeout_ms, now)
     if isinstance(state, Growing) or not is_reached(cache, entry, now):
         return None
-    return why_not_started(binding, seen, state, start_terms(cache, entry), now)
+    return why_not_started(_released(entry), seen, state, start_terms(cache, entry), now)
 
 
 def start_terms(cache: Cache, entry: Entry) -> StartTerms:
@@ -71,12 +73,19 @@ def is_reached(cache: Cache, entry: Entry, now: Moment) -> bool:
 
 def _may_go(cache: Cache, entry: Entry, now: Moment) -> bool:
     """Whether Karmada has dealt with it, it can be stopped, and nothing of it would be left behind."""
-    binding, state = entry.binding, entry.state
+    binding, state = _released(entry), entry.state
     if not isinstance(state, Admitted) or binding.is_held or binding.is_preserved:
         return False
     if not is_reached(cache, entry, now):
         return False
     return isinstance(state.phase, Unplaced) or (isinstance(state.phase, Placed) and binding.is_settled)
+
+
+def _released(entry: Entry) -> Binding:
+    """The binding; of an elastic workload of which a part runs, that part."""
+    state = entry.state
+    is_part = isinstance(state, Admitted) and state.growth is not None
+    return part_of(entry.binding) if is_part else entry.binding
 
 
 def _was_never_whole(entry: Entry, now: Moment) -> bool:

@@ -164,6 +164,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         earliest=earliest_of(state),
         reservations=state.reservations,
         claims=claims_of(state, now),
+        growing=tuple(one for one in cache.growing.values() if not cache.resolved.refusal(one.queue)),
     )
 
 

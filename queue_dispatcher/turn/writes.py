@@ -16,6 +16,8 @@ class Purpose(StrEnum):
     """Let go what is held although nothing more is asked for than was admitted."""
     SHRINK = "shrink"
     """Lower the record to what is still asked for."""
+    YIELD = "yield"
+    """Have an elastic workload run on with fewer pods, so that others may start."""
     TAKE_BACK = "take_back"
     """Suspend what was released and did not start in time."""
     TAKE_BACK_GROWTH = "take_back_growth"

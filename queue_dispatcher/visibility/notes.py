@@ -75,6 +75,8 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
         yield from _moved(entry)
         yield from _not_running(entry, now_ms)
     if isinstance(state, Admitted):
+        if state.growth is not None:
+            yield _of_part(entry, state)
         copies = binding.copies(state.copies)
         if copies > state.record.copies:
             yield (
@@ -84,6 +86,8 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     if isinstance(state, Adopted) and binding.let_go_by and not _is_skipped(entry):
         yield f"no queue admitted it: its hold was cleared by {binding.let_go_by}"
     yield from entry.priority.notes
+    if entry.rigid and not isinstance(state, Foreign | Finished):
+        yield entry.rigid
     yield from entry.facts.notes
     yield from binding.notes
 
@@ -95,6 +99,16 @@ def _late(entry: Entry, now_ms: int) -> Iterator[str]:
         return
     late, most = shown_duration((now_ms - at_ms) // 1000 * 1000), shown_duration(promised.max_wait_ms)
     yield f"it has waited {late} longer than its maxWait of {most} (ServiceClass {promised.name})"
+
+
+def _of_part(entry: Entry, state: Admitted) -> str:
+    least, has = entry.elastic.least if entry.elastic is not None else 0, state.record.replicas
+    told = f"runs with {has} of its {entry.binding.demand.replicas} pods"
+    if has < least:
+        told += f", fewer than its minimum of {least} by now"
+    if state.growth is not None and state.growth.blocked is not None:
+        return f"{told}, and does not grow: {state.growth.blocked.text}"
+    return f"{told}, and grows when there is room that nobody who waits could use"
 
 
 def _left_alone(entry: Entry, state: Foreign) -> Iterator[str]:

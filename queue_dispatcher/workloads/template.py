@@ -18,9 +18,11 @@ from fairway.workloads.fields import WorkloadMeta, decode, shown
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.workloads.elastic import NO_MINIMUM, Minimum, stated_minimum, volcano_minimum
 from queue_dispatcher.workloads.gang_minimum import GangMinimum
 from queue_dispatcher.workloads.max_runtime import RuntimeLimit, deadline, labelled_limits
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
+from queue_dispatcher.workloads.reclaimable import completions_of
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 """Volcano's annotation of pods and what makes them (v1beta1.QueueNameAnnotationKey)."""
@@ -41,8 +43,10 @@ class TemplateFacts:
     a group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
     independent, or where that is not known. ``pods``: their templates, as far as they can be guided, of so
     many ``pod_sets``; ``is_guided``: whether they may be. ``minimums``: what the gang schedulers that they
-    name have to be told. ``limits``: of its run. ``problems``: what keeps the workload from being admitted
-    until it is corrected, by field; ``notes``: what else is wrong.
+    name have to be told. ``limits``: of its run. ``completions``: as of `completions_of`. ``minimum``: with
+    how many pods it may start; ``is_near``: they are not alike, or have to be near each other. ``problems``:
+    what keeps the workload from being admitted until it is corrected, by field; ``notes``: what else is
+    wrong.
     """
 
     queue: str = ""
@@ -60,6 +64,9 @@ class TemplateFacts:
     is_skipped: bool = False
     problems: tuple[str, ...] = ()
     limits: tuple[RuntimeLimit, ...] = ()
+    completions: int | None = None
+    minimum: Minimum = NO_MINIMUM
+    is_near: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -125,9 +132,13 @@ def read_template(raw_json: bytes) -> TemplateFacts | Reason:
         return unreadable(f"the workload's template: {error}")
     metadata = stated.metadata or WorkloadMeta()
     facts = read_metadata(metadata.labels or {}, metadata.annotations or {})
-    ends = deadline(stated.api_version.rpartition("/")[0], stated.kind, stated.spec)
+    group = stated.api_version.rpartition("/")[0]
+    ends = deadline(group, stated.kind, stated.spec)
     if ends is not None:
         facts = replace(facts, limits=(*facts.limits, ends))
+    facts = replace(facts, completions=completions_of(group, stated.kind, stated.spec))
+    if not facts.minimum.pods:
+        facts = replace(facts, minimum=volcano_minimum(group, stated.kind, stated.spec))
     try:
         spec = decode(_SPECS, stated.spec)
     except UnreadableObject:
@@ -158,6 +169,7 @@ def read_metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
         )
         size = 0
     stated = labelled_limits(labels, annotations)
+    minimum = stated_minimum(labels, annotations)
     return TemplateFacts(
         queue=both.get(QUEUE, ""),
         volcano_queue=annotations.get(VOLCANO_QUEUE, ""),
@@ -169,7 +181,8 @@ def read_metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
         is_skipped=SKIP in both,
         problems=problems,
         limits=stated.limits,
-        notes=stated.notes,
+        minimum=minimum,
+        notes=(*stated.notes, *minimum.notes),
     )
 
 

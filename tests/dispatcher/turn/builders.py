@@ -44,6 +44,8 @@ from tests.dispatcher.scenarios.objects import Obj, Options
 
 EPOCH_MS = 1_800_000_000_000
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
+DEPLOYMENTS = ResourceKind("deployments.apps", "/apis/apps/v1/deployments", TemplateObject)
+TEMPLATES = {"Job": ("batch/v1", JOBS), "Deployment": ("apps/v1", DEPLOYMENTS)}
 SCOPE = Scope(builtin_catalogue())
 HUNDRED = {"m1": 100}
 
@@ -101,7 +103,10 @@ class Plane:
         estimates = Estimates(60) if self.estimator is not None or self.rooms is not None else None
         self.cache = Cache(SCOPE, lambda: None, probes=estimates is not None)
         self.state = TurnState(self.cache, estimates)
-        jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
+        templates = {
+            of.name: self.cache.templates.kind_of(WorkloadReference(version, kind, "", ""))
+            for kind, (version, of) in TEMPLATES.items()
+        }
         queues = self.cache.queues
         self._sinks: dict[str, Any] = {
             CLUSTERS.name: self.cache.clusters,
@@ -109,7 +114,7 @@ class Plane:
             CLUSTER_QUEUES.name: queues.cluster_queues,
             LOCAL_QUEUES.name: queues.local_queues,
             SERVICE_CLASSES.name: queues.service_classes,
-            JOBS.name: jobs,
+            **templates,
             NAMESPACES.name: queues.known_namespaces,
         }
         for kind, obj in self._fed:
@@ -167,7 +172,10 @@ class Plane:
         named = {"schedulerName": scheduler} if scheduler else {}
         job = objects.job(name, labels, gpus=options.get("gpus", 1), pods=pods, **named)
         job["metadata"] |= {"namespace": "team", "annotations": {"fairway.dev/gang": str(together or False)}}
-        self.feed(JOBS, job)
+        kind = options.get("kind", "Job")
+        if kind == "Deployment":
+            job["spec"] = {"replicas": pods, "template": job["spec"]["template"]}
+        self.feed(TEMPLATES[kind][1], job)
         made = objects.binding(name, **options)
         made["metadata"] |= {"namespace": "team", "uid": name, "generation": 0}
         made["metadata"]["creationTimestamp"] = format_ms(EPOCH_MS + self.elapsed_ms)
@@ -298,10 +306,10 @@ class Plane:
         for subject in probing.subjects:
             name = subject.binding.workload.name
             self.asked.append(name)
-            template = next(
-                obj for kind, obj in self._fed if kind is JOBS and obj["metadata"]["name"] == name
-            )
-            source = msgspec.json.encode({"apiVersion": "batch/v1", "kind": "Job", **template})
+            version, of = TEMPLATES[subject.binding.workload.kind]
+            template = next(obj for kind, obj in self._fed if kind is of and obj["metadata"]["name"] == name)
+            said = {"apiVersion": version, "kind": subject.binding.workload.kind}
+            source = msgspec.json.encode({**said, **template})
             question = question_about(subject, source)
             assert question is not None
             questions.append(question)

@@ -1,0 +1,206 @@
+"""Growth: elastic workloads take what a cycle leaves, pod by pod, once everybody else has had their turn.
+
+What has just started with its minimum grows as well as what runs with a part of its pods: the lowest share
+first, of equal ones whoever has the least of what it asks for. None of it delays anybody. A pod is only taken
+where quota, capacity and the estimators have room for it, where no reservation keeps that, and where whoever
+waits could take as much of it afterwards as before, or all that waits there. So what waits for one flavor
+does not stop growth in another, nor does a queue that has used up its own quota.
+"""
+
+import heapq
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from queue_dispatcher.cycle.actions import Admit, ClassKey, Probe
+from queue_dispatcher.cycle.headroom import Headroom
+from queue_dispatcher.cycle.items import Alternative, Item, probe_of
+from queue_dispatcher.cycle.order import Rank
+from queue_dispatcher.cycle.pending import PendingClass
+from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
+from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.ledger.cells import Cell, Charge
+
+MAX_GROWING: Final = 16
+"""How many of those that run may grow in one cycle."""
+MAX_PROBES: Final = 4
+"""How many questions about growth one cycle may raise."""
+_STEPS: Final = 8
+"""What is left to an elastic workload is given it in so many steps, or more, each to whoever is next."""
+_SCALE: Final = 1 << 20
+_PACE: Final = 16
+
+Wanted = Mapping[Cell, Mapping[str, int]]
+"""By cell and queue, what waits there and could ever start."""
+
+
+@dataclass(slots=True, eq=False)
+class _Growing:
+    """``pod``: what one pod is charged, which goes where the estimators find room; ``more``: it gets so many
+    beyond those that it has. ``started``: its admission in this cycle; None of what runs.
+    """
+
+    item: Item
+    alternative: Alternative
+    pod: Charge
+    verdict: Verdict
+    has: int
+    started: Admit | None = None
+    more: int = 0
+
+    @property
+    def wants(self) -> int:
+        """How many pods it asks for in all."""
+        return self.item.runs + self.item.most
+
+    @property
+    def left(self) -> int:
+        """How many pods it lacks."""
+        return self.wants - self.has - self.more
+
+
+def waiting_for(
+    headroom: Headroom,
+    classes: Mapping[str, Sequence[PendingClass]],
+    admitted: Mapping[ClassKey, int],
+    cells: Iterable[Cell],
+) -> Wanted:
+    """What waits for these cells after a cycle. ``classes``: by queue, what waited before it; ``admitted``:
+    how many of each class wait no more.
+    """
+    found: dict[Cell, dict[str, int]] = {cell: {} for cell in cells}
+    for queue, waiting in classes.items():
+        left = QueueHeadroom(headroom, queue)
+        for one in waiting:
+            count = len(one.items) - admitted.get(one.key, 0)
+            ways = left.ways_ever(one.key.shape) if count > 0 else ()
+            for cell, amount in (pair for way in ways for pair in way.charge):
+                if cell in found:
+                    found[cell][queue] = found[cell].get(queue, 0) + amount * count
+    return found
+
+
+class Growth:
+    """The growth of one cycle. ``wanted``: by `waiting_for`. ``barred``: cells about which somebody who goes
+    first is being asked. ``tokens``: how many of those that run may grow.
+    """
+
+    def __init__(self, headroom: Headroom, wanted: Wanted, barred: Iterable[Cell], tokens: int) -> None:
+        self.grown: list[Admit] = []
+        """What is admitted beyond what was: those that started, with more, and those that run."""
+        self.probes: list[Probe] = []
+        self._headroom = headroom
+        self._wanted = wanted
+        self._barred = frozenset(barred)
+        self._tokens = min(tokens, MAX_GROWING)
+
+    def run(self, started: Iterable[Admit], running: Iterable[Item]) -> Generator[None, None, None]:
+        """Let those grow that have just ``started``, and those that run; in steps."""
+        growing = [one for action in started if (one := self._started(action)) is not None]
+        running = sorted(running, key=self._share_of)
+        for number, item in enumerate(running):
+            if not number % _PACE:
+                yield
+            one = self._running(item)
+            if one is not None:
+                growing.append(one)
+        turns = [(*self._key(one), number) for number, one in enumerate(growing)]
+        heapq.heapify(turns)
+        while turns:
+            yield
+            number = turns[0][-1]
+            one = growing[number]
+            if not self._take(one):
+                heapq.heappop(turns)
+            else:
+                heapq.heapreplace(turns, (*self._key(one), number))
+        for one in growing:
+            if one.more and one.started is not None:
+                self.grown.append(replace(one.started, more=one.more))
+            elif one.more:
+                self.grown.append(Admit(one.item, one.alternative, more=one.more - 1))
+
+    def _started(self, action: Admit) -> _Growing | None:
+        item, alternative = action.item, action.alternative
+        verdict = self._headroom.verdicts.get(probe_of(item.shape, alternative))
+        if item.most <= item.pods or verdict is None or verdict.rooms is None:
+            return None
+        pod = tuple((cell, amount // item.pods) for cell, amount in alternative.charge)
+        return _Growing(item, alternative, pod, verdict, item.pods, action)
+
+    def _running(self, item: Item) -> _Growing | None:
+        """What runs, if it may grow by one pod as far as is known; the estimators are asked if need be."""
+        alternative = item.shape.preferred
+        if alternative is None or not item.shape.probe or not self._may_take(item, alternative.charge):
+            return None
+        probe = probe_of(item.shape, alternative)
+        verdict = self._headroom.verdicts.get(probe)
+        if verdict is None and len(self.probes) < MAX_PROBES:
+            self.probes.append(Probe(item, probe, alternative))
+        if verdict is None or verdict.fits <= 0 or verdict.rooms is None:
+            return None
+        return _Growing(item, alternative, alternative.charge, verdict, item.runs)
+
+    def _take(self, one: _Growing) -> bool:
+        """Give it a step's worth of pods, or one; whether there was room, and it lacks more."""
+        if one.left <= 0 or (one.started is None and not one.more and self._tokens <= 0):
+            return False
+        room = self._headroom.pods_left(one.item, one.alternative, one.verdict)
+        step = min(-(-one.left // _STEPS), room)
+        for pods in (step, 1) if step > 1 else (step,):
+            charge = tuple((cell, amount * pods) for cell, amount in one.pod)
+            if pods > 0 and self._may_take(one.item, charge):
+                self._headroom.grow(one.item, one.alternative, one.verdict, charge, pods)
+                self._tokens -= one.started is None and not one.more
+                one.more += pods
+                return one.left > 0
+        return False
+
+    def _may_take(self, item: Item, charge: Charge) -> bool:
+        headroom, queue = self._headroom, item.queue
+        path = headroom.ledger.tree.paths[queue]
+        for cell, amount in charge:
+            if cell in self._barred or amount > headroom.available(queue, path, cell):
+                return False
+        reserving = headroom.reserving
+        if reserving is not None and reserving.kept:
+            rank = _rank(item)
+            if reserving.kept.refusing(item.id, queue, rank, item.runtime_ms, charge) is not None:
+                return False
+        return not self._hurts(queue, charge)
+
+    def _hurts(self, queue: str, charge: Charge) -> bool:
+        """Whether somebody who waits could take less of it afterwards, and not all that waits there."""
+        waiting = [
+            (name, cell, need)
+            for cell, _ in charge
+            for name, need in self._wanted.get(cell, {}).items()
+            if need > 0
+        ]
+        if not waiting:
+            return False
+        ledger = self._headroom.ledger
+        before = [self._usable(name, cell) for name, cell, _ in waiting]
+        ledger.charge(queue, charge)
+        after = [self._usable(name, cell) for name, cell, _ in waiting]
+        ledger.give_back(queue, charge)
+        return any(
+            then < min(now, need) for now, then, (_, _, need) in zip(before, after, waiting, strict=True)
+        )
+
+    def _usable(self, queue: str, cell: Cell) -> int:
+        headroom = self._headroom
+        return max(0, min(headroom.ledger.available(queue, cell), headroom.free(cell)))
+
+    def _key(self, one: _Growing) -> tuple[int, int, Rank]:
+        share = self._headroom.ledger.share_at(one.item.queue, one.pod, 0)
+        return share, (one.has + one.more) * _SCALE // max(1, one.wants), _rank(one.item)
+
+    def _share_of(self, item: Item) -> tuple[int, int, Rank]:
+        share = self._headroom.ledger.share_at(item.queue, (), 0)
+        return share, item.runs * _SCALE // max(1, item.runs + item.most), _rank(item)
+
+
+def _rank(item: Item) -> Rank:
+    """Behind all that wait, in the order in which they came."""
+    return (-item.priority, item.enqueued_ms, item.id)
