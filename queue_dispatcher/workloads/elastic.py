@@ -98,22 +98,29 @@ def stated_minimum(labels: Mapping[str, str], annotations: Mapping[str, str]) ->
     return Minimum(notes=tuple(notes)) if notes else NO_MINIMUM
 
 
+class _Task(KubeStruct, frozen=True):
+    replicas: int | None = None
+
+
 class _Spec(KubeStruct, frozen=True):
     min_available: int | None = None
+    tasks: list[_Task] | None = None
 
 
 _SPECS = msgspec.json.Decoder(_Spec)
 
 
 def volcano_minimum(group: str, kind: str, spec: msgspec.Raw) -> Minimum:
-    """What the ``spec.minAvailable`` of a Volcano Job says."""
+    """What the ``spec.minAvailable`` of a Volcano Job says, if that is fewer pods than it has."""
     if (group, kind) != VOLCANO_JOB or _MIN_AVAILABLE not in bytes(spec):
         return NO_MINIMUM
     try:
-        pods = _SPECS.decode(spec).min_available
+        said = _SPECS.decode(spec)
     except _BROKEN:
         return NO_MINIMUM
-    return Minimum(pods, "minAvailable") if pods is not None and pods >= 1 else NO_MINIMUM
+    pods = said.min_available or 0
+    all_pods = sum(1 if task.replicas is None else task.replicas for task in said.tasks or ())
+    return Minimum(pods, "minAvailable") if 1 <= pods < all_pods else NO_MINIMUM
 
 
 def elastic_of(
@@ -124,11 +131,11 @@ def elastic_of(
         return None, ""
     why = _refusal(of, demand, placement, bounds)
     if why:
-        return None, f"{minimum.by} of {minimum.pods} has no effect, it starts whole: {why}"
+        return None, f"starts whole, whatever its {minimum.by} of {minimum.pods} says: {why}"
     if minimum.pods > demand.replicas > 0:
         return None, (
-            f"{minimum.by}: {minimum.pods}: expected at most the {demand.replicas} pods that it asks for; it "
-            "starts whole"
+            f"starts whole, whatever its {minimum.by} of {minimum.pods} says: expected at most the "
+            f"{demand.replicas} pods that it asks for"
         )
     if minimum.pods >= demand.replicas:
         return None, ""

@@ -120,7 +120,8 @@ class SubmitLine(Line):
     scheduler that its pods name. ``may_run_s``: for how long its ServiceClass lets it run, and ``says_s`` it
     itself; 0 for without end. ``preemptible``, ``min_run_s``: how far its ServiceClass keeps it from being
     displaced. ``stays``: its pods stay where they are whatever becomes of its binding. ``stops_s``: how long
-    its pods take to end once they are asked to.
+    its pods take to end once they are asked to. ``least``: with how many pods it
+    may start, 0 for all.
     """
 
     call: ClassVar[str] = "submit"
@@ -149,6 +150,7 @@ class SubmitLine(Line):
     min_run_s: int = 0
     stays: bool = False
     stops_s: int = 0
+    least: int = 0
 
     @property
     def is_bound_together(self) -> bool:

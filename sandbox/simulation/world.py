@@ -8,7 +8,15 @@ from typing import Final
 import msgspec
 
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.names import MAX_RUNTIME, QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
+from fairway.names import (
+    MAX_RUNTIME,
+    MIN_REPLICAS,
+    QUEUE,
+    SERVICE_CLASS,
+    SKIP,
+    WORKLOAD_GROUP,
+    WORKLOAD_GROUP_SIZE,
+)
 from fairway.workloads.own import GANG
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.errors import ApiError
@@ -345,6 +353,8 @@ def _template(line: SubmitLine) -> Obj:
     }
     if line.says_s:
         labels[MAX_RUNTIME] = f"{line.says_s}s"
+    if line.least:
+        labels[MIN_REPLICAS] = str(line.least)
     if line.skip:
         labels[SKIP] = "true"
     if line.group:

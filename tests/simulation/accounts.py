@@ -145,6 +145,13 @@ def is_whole(binding: Obj) -> bool:
     return placed(binding) >= replicas(binding)
 
 
+def is_part(binding: Obj) -> bool:
+    """Whether it is elastic and runs with fewer pods than it asks for, held so that none are added."""
+    record = record_of(binding)
+    runs = record["replicas"] if record is not None else 0
+    return is_held(binding) and 0 < runs == placed(binding) < replicas(binding)
+
+
 def placed(binding: Obj) -> int:
     """How many replicas have a cluster."""
     return sum(share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=()))
@@ -160,6 +167,22 @@ def ended_in(binding: Obj) -> set[str]:
             for one in at(item, "status", "conditions", default=())
         )
     }
+
+
+def done_in(binding: Obj, completions: int) -> Mapping[str, int]:
+    """By cluster, how many replicas of a Job of so many completions run no more there, though it goes on."""
+    shares = at(binding, "spec", "clusters", default=())
+    if at(binding, "spec", "resource", "kind") != "Job" or len(shares) != 1:
+        return {}
+    (share,) = shares
+    for item in at(binding, "status", "aggregatedStatus", default=()):
+        succeeded = at(item, "status", "succeeded", default=0)
+        if item["clusterName"] == share["name"] and succeeded:
+            there = at(item, "status", "active", default=0) + (
+                at(item, "status", "terminating", default=0) or 0
+            )
+            return {share["name"]: max(0, share["replicas"] - max(there, completions - succeeded))}
+    return {}
 
 
 def is_hopeless(binding: Obj) -> bool:
@@ -186,8 +209,8 @@ def asked_each(binding: Obj) -> int:
     return int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
 
 
-def charge_of(binding: Obj, queue: str) -> Charge | None:
-    """What it takes; ``queue``: where it belongs if no record says so."""
+def charge_of(binding: Obj, queue: str, completions: int) -> Charge | None:
+    """What it takes; ``queue``: where it belongs if no record says so; ``completions``: of a Job."""
     if is_ended(binding):
         return None
     record, key = record_of(binding), f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
@@ -195,7 +218,10 @@ def charge_of(binding: Obj, queue: str) -> Charge | None:
     if record is not None:
         over = ended_in(binding)
         shares = at(binding, "spec", "clusters", default=())
-        given_back = each * sum(share["replicas"] for share in shares if share["name"] in over)
+        done = done_in(binding, completions)
+        given_back = each * sum(
+            share["replicas"] if share["name"] in over else done.get(share["name"], 0) for share in shares
+        )
         admitted = int(record["requests"].get(GPU, 0))
         wanted = 0 if is_held(binding) or is_hopeless(binding) else asked(binding)
         most = max(admitted, wanted, each * placed(binding))

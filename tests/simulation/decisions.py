@@ -73,6 +73,7 @@ class Decisions(Numbers):
             for item in state.pending
             if item.due_ms > now_ms
         ]
+        later += [item.due_ms for item in snapshot.growing if item.due_ms > now_ms]
         due_ms, right_ms = decision.next_due_ms, min(later, default=None)
         if self._reserves(snapshot) and due_ms is not None and due_ms > now_ms:
             # Reservations are made, drain and are given up in their time.
@@ -88,12 +89,16 @@ class Decisions(Numbers):
             return
         self._ledger(oracle)
         oracle.run()
+        growing = {item.id for item in snapshot.growing}
         admitted = [action.item.id for action in decision.actions if isinstance(action, Admit)]
+        # What grows does so behind all that waits.
+        admitted = admitted[: len(admitted) - sum(one in growing for one in admitted)]
         if not oracle.is_sure:
             admitted = admitted[: len(oracle.admitted)]
         if admitted != oracle.admitted:
             self._break(_RIGHT, "admissions", f"{admitted}, and right is {oracle.admitted}")
-        probes = [action.item.id for action in decision.actions if isinstance(action, Probe)]
+        asked = [action.item.id for action in decision.actions if isinstance(action, Probe)]
+        probes = asked[: len(asked) - sum(one in growing for one in asked)]
         if oracle.is_sure and probes != oracle.chosen():
             self._break(_RIGHT, "questions", f"{probes}, and right is {oracle.chosen()}")
         debts = [(priority, dict(of)) for priority, of in decision.turns.debts]

@@ -14,6 +14,7 @@ from tests.simulation.accounts import (
     REQUEUE,
     charge_of,
     is_held,
+    is_part,
     is_whole,
     placed,
     record_of,
@@ -64,7 +65,8 @@ class Laws(Turns):
             self._forget(key)
             return
         queue = self._queue_named(after)
-        self._charge(key, charge_of(after, queue))
+        line = self._line(after)
+        self._charge(key, charge_of(after, queue, line.pods if line is not None else 0))
         self._note(key, before, after, written.at_ms)
         if before is None:
             self._created(key, after)
@@ -102,7 +104,7 @@ class Laws(Turns):
             return
         if "decision" in new:
             self._note_decision(after, new["decision"])
-        if is_held(before) and not is_held(after):
+        if is_held(before) and (not is_held(after) or is_part(after)):
             before_gpus = 0 if old is None else int(old["requests"].get(GPU, 0))
             self._admitted(key, int(new["requests"].get(GPU, 0)) - before_gpus, new)
         else:

@@ -19,10 +19,12 @@ from tests.simulation.accounts import (
     asked,
     asked_each,
     cause_of,
+    done_in,
     ended_in,
     is_ended,
     is_held,
     is_hopeless,
+    is_part,
     placed,
     record_of,
 )
@@ -60,7 +62,7 @@ class Numbers(Laws):
                 used[queue] += gpus
                 # What runs on lost ones takes nothing of those that are there. Elsewhere than in the flavor
                 # it is of no cluster that could be lost to it, and takes its part as while all was well.
-                taken += gpus - self._runs(binding, {one for one in lost if self._is_of_flavor(one)})
+                taken += gpus - self._runs(binding, line, {one for one in lost if self._is_of_flavor(one)})
         for queue in self._waiting():
             pending[queue] += 1
         for view in told.queues:
@@ -120,7 +122,7 @@ class Numbers(Laws):
         if is_ended(binding) or (record is None and line.skip and self._named_now(binding)):
             return "", 0
         each = asked_each(binding)
-        runs = self._runs(binding)
+        runs = self._runs(binding, line)
         reserved = 0
         if record is not None:
             queue, reserved = record["queue"], int(record["requests"].get(GPU, 0))
@@ -130,12 +132,12 @@ class Numbers(Laws):
             reserved = max(reserved, asked(binding))
         return queue, runs + max(0, reserved - each * placed(binding))
 
-    def _runs(self, binding: Obj, among: Collection[str] | None = None) -> int:
+    def _runs(self, binding: Obj, line: SubmitLine, among: Collection[str] | None = None) -> int:
         """GPUs of what is placed and has not ended, in all or only these clusters."""
         each = asked_each(binding)
-        over = ended_in(binding)
+        over, done = ended_in(binding), done_in(binding, line.pods)
         return each * sum(
-            int(one.get("replicas", 0))
+            int(one.get("replicas", 0)) - done.get(one["name"], 0)
             for one in at(binding, "spec", "clusters", default=())
             if one["name"] not in over and (among is None or one["name"] in among)
         )
@@ -154,6 +156,8 @@ class Numbers(Laws):
                 group["released"] += 1
                 group["decided"] = max(group["decided"], record.get("decision", {}).get("members", 0))
             if line.scheduler or not is_held(binding) or is_ended(binding):
+                continue
+            if line.least and is_part(binding):
                 continue
             if cause_of(binding) is Cause.MAX_RUNTIME and record is None:
                 continue

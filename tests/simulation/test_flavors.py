@@ -11,7 +11,7 @@ from sandbox.simulation.fleet import FLAVOR, Fleet
 from sandbox.simulation.karmada.policies import Way, placed, policy
 from sandbox.simulation.objects import Obj
 from sandbox.simulation.templates import GPU, fated, job, pod_template
-from tests.simulation.accounts import ended_in, is_ended, is_held
+from tests.simulation.accounts import asked_each, done_in, ended_in, is_ended, is_held
 from tests.simulation.places import shares
 
 TEAM = "team"
@@ -119,7 +119,8 @@ def test_two_hundred_mixed_jobs() -> None:
         for of in used.values():
             of.pop(one.key, None)
         if not is_ended(after):
-            used[flavor][one.key] = charges[flavor]
+            done = sum(done_in(after, after["spec"].get("replicas", 0)).values())
+            used[flavor][one.key] = charges[flavor] - done * asked_each(after)
         assert sum(used[flavor].values()) <= FLAVORS[flavor][1]
     assert seen == set(FLAVORS)
 

@@ -12,7 +12,7 @@ from sandbox.simulation.fleet import FLAVOR, Fleet
 from sandbox.simulation.karmada.policies import Way, placed, policy
 from sandbox.simulation.objects import Obj
 from sandbox.simulation.templates import GPU, fated, job, pod_template, pytorch_job
-from tests.simulation.accounts import ended_in, is_ended, is_held
+from tests.simulation.accounts import done_in, ended_in, is_ended, is_held
 from tests.simulation.places import shares
 
 TEAM, KIND, WAY = "team", "example.com/kind", "example.com/way"
@@ -178,7 +178,8 @@ def charges(binding: Obj, nodes: Nodes) -> dict[str, int]:
         if cluster in ended_in(binding):
             continue
         spec = binding["spec"]
-        for component in spec.get("components") or [{"name": "", **spec, "replicas": replicas}]:
+        left = replicas - done_in(binding, spec.get("replicas", 0)).get(cluster, 0)
+        for component in spec.get("components") or [{"name": "", **spec, "replicas": left}]:
             gpus = int(component["replicaRequirements"]["resourceRequest"][GPU]) * component["replicas"]
             flavors = charged_to(binding, component["name"])
             flavor = next(one for one in flavors if cluster in nodes.flavors[one])

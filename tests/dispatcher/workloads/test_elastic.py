@@ -62,13 +62,15 @@ def test_what_a_template_says(meta: Said, pods: int, told: list[str]) -> None:
     ("version", "said", "pods"),
     [
         ("batch.volcano.sh/v1alpha1", 3, 3),
+        ("batch.volcano.sh/v1alpha1", 5, 0),
         ("batch.volcano.sh/v1alpha1", 0, 0),
         ("batch.volcano.sh/v1alpha1", "3", 0),
         ("batch/v1", 3, 0),
     ],
 )
 def test_what_a_volcano_job_says(version: str, said: object, pods: int) -> None:
-    assert facts({}, version, {"minAvailable": said}).minimum.pods == pods
+    tasks = [{"replicas": 4}, {"name": "one pod"}]
+    assert facts({}, version, {"minAvailable": said, "tasks": tasks}).minimum.pods == pods
 
 
 def of(pods: int, *, is_set: bool = False) -> Demand:
