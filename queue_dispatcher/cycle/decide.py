@@ -25,7 +25,7 @@ from queue_dispatcher.cycle.backlog import Backlog
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
-from queue_dispatcher.cycle.growth import Growth, waiting_for
+from queue_dispatcher.cycle.growth import Growth, has_room, waiting_for
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
@@ -105,7 +105,7 @@ class AdmissionCycles:
             head.hold(headroom)
         yield from cycle.run(candidates)
         if snapshot.elsewhere is None:
-            yield from cycle.grow(snapshot.growing)
+            yield from cycle.grow(snapshot)
         due = [head.due_ms for head in self._heads.values()]
         due += [head.changes_ms for head in (*blocked, *begun)]
         due += [int(head.waits_ms) for head in self._heads.values() if now_ms < head.waits_ms < _FOREVER]
@@ -247,23 +247,28 @@ class _Cycle:
                 if head.blocked is not None:
                     self._outcome.blocked[head.name] = head.blocked
 
-    def grow(self, growing: Iterable[Item]) -> Iterator[None]:
+    def grow(self, snapshot: Snapshot) -> Iterator[None]:
         """Let elastic workloads have what is left."""
         started = [action for action in self._actions if isinstance(action, Admit)]
         may_grow = [action for action in started if action.item.most > action.item.pods]
-        paths, stopped = self._headroom.ledger.tree.paths, self._outcome.stopped
-        running = [item for item in growing if item.due_ms <= self._now_ms and item.queue in paths]
+        headroom = self._headroom
+        due = (item for item in snapshot.growing if item.due_ms <= self._now_ms)
+        running = [item for item in due if has_room(headroom, item)]
         if not (may_grow or running):
             return
         charges = [action.alternative.charge for action in may_grow]
         charges += [way.charge for item in running if (way := item.shape.preferred) is not None]
         admitted = Counter(class_key(action.item) for action in started)
-        classes = {name: waiting for name, waiting in self._outcome.classes.items() if name not in stopped}
         cells = {cell for charge in charges for cell, _ in charge}
-        wanted = waiting_for(self._headroom, classes, admitted, cells)
+        classes = {
+            name: waiting
+            for name, waiting in self._outcome.classes.items()
+            if name not in self._outcome.stopped and cells & snapshot.queues[name].pending.backlog.keys()
+        }
+        wanted = yield from waiting_for(headroom, classes, admitted, cells)
         asked = (probe for questions in self._questions.values() for probe in questions.values())
         barred = [cell for probe in asked for cell, _ in probe.alternative.charge]
-        growth = Growth(self._headroom, wanted, barred, self._tokens[True])
+        growth = Growth(headroom, wanted, barred, self._tokens[True])
         yield from growth.run(may_grow, running)
         grown = {action.item.id: action for action in growth.grown}
         self._actions = [grown.pop(one.item.id, one) for one in self._actions] + [*grown.values()]

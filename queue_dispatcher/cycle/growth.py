@@ -8,7 +8,7 @@ does not stop growth in another, nor does a queue that has used up its own quota
 """
 
 import heapq
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,6 +29,7 @@ _STEPS: Final = 8
 """What is left to an elastic workload is given it in so many steps, or more, each to whoever is next."""
 _SCALE: Final = 1 << 20
 _PACE: Final = 16
+_BEHIND_ALL: Final = 1 << 62
 
 Wanted = Mapping[Cell, Mapping[str, int]]
 """By cell and queue, what waits there and could ever start."""
@@ -59,19 +60,29 @@ class _Growing:
         return self.wants - self.has - self.more
 
 
+def has_room(headroom: Headroom, item: Item) -> bool:
+    """Whether quota and capacity have room for one pod more, whoever else could use it."""
+    way, path = item.shape.preferred, headroom.ledger.tree.paths.get(item.queue)
+    if way is None or path is None:
+        return False
+    return all(amount <= headroom.available(item.queue, path, cell) for cell, amount in way.charge)
+
+
 def waiting_for(
     headroom: Headroom,
     classes: Mapping[str, Sequence[PendingClass]],
     admitted: Mapping[ClassKey, int],
-    cells: Iterable[Cell],
-) -> Wanted:
-    """What waits for these cells after a cycle. ``classes``: by queue, what waited before it; ``admitted``:
-    how many of each class wait no more.
+    cells: Collection[Cell],
+) -> Generator[None, None, Wanted]:
+    """What waits for these cells after a cycle, in steps. ``classes``: by queue, what waited before it;
+    ``admitted``: how many of each class wait no more.
     """
     found: dict[Cell, dict[str, int]] = {cell: {} for cell in cells}
     for queue, waiting in classes.items():
         left = QueueHeadroom(headroom, queue)
-        for one in waiting:
+        for number, one in enumerate(waiting):
+            if not number % _PACE:
+                yield
             count = len(one.items) - admitted.get(one.key, 0)
             ways = left.ways_ever(one.key.shape) if count > 0 else ()
             for cell, amount in (pair for way in ways for pair in way.charge):
@@ -150,11 +161,17 @@ class Growth:
         for pods in (step, 1) if step > 1 else (step,):
             charge = tuple((cell, amount * pods) for cell, amount in one.pod)
             if pods > 0 and self._may_take(one.item, charge):
-                self._headroom.grow(one.item, one.alternative, one.verdict, charge, pods)
+                self._grow(one, charge, pods)
                 self._tokens -= one.started is None and not one.more
                 one.more += pods
                 return one.left > 0
         return False
+
+    def _grow(self, one: _Growing, charge: Charge, pods: int) -> None:
+        item, headroom = one.item, self._headroom
+        headroom.grow(item.queue, probe_of(item.shape, one.alternative), one.verdict, charge, pods)
+        if headroom.reserving is not None:
+            headroom.reserving.kept.taken(item.id, item.queue, _last(item), item.runtime_ms, charge)
 
     def _may_take(self, item: Item, charge: Charge) -> bool:
         headroom, queue = self._headroom, item.queue
@@ -164,8 +181,8 @@ class Growth:
                 return False
         reserving = headroom.reserving
         if reserving is not None and reserving.kept:
-            rank = _rank(item)
-            if reserving.kept.refusing(item.id, queue, rank, item.runtime_ms, charge) is not None:
+            kept = reserving.kept
+            if kept.refusing(item.id, queue, _last(item), item.runtime_ms, charge) is not None:
                 return False
         return not self._hurts(queue, charge)
 
@@ -202,5 +219,10 @@ class Growth:
 
 
 def _rank(item: Item) -> Rank:
-    """Behind all that wait, in the order in which they came."""
+    """Among those that grow."""
     return (-item.priority, item.enqueued_ms, item.id)
+
+
+def _last(item: Item) -> Rank:
+    """Among all that wait: behind whoever has a reservation, of whatever priority."""
+    return (_BEHIND_ALL, item.enqueued_ms, item.id)

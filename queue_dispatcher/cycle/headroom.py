@@ -103,15 +103,11 @@ class Headroom:
         most = (max if item.in_one else sum)(rooms or [0])
         return max(0, most - self._lost(probe_of(item.shape, alternative), verdict))
 
-    def grow(self, item: Item, alternative: Alternative, verdict: Verdict, charge: Charge, pods: int) -> None:
+    def grow(self, queue: str, probe: str, verdict: Verdict, charge: Charge, pods: int) -> None:
         """Charge so many pods of an elastic workload, for which `pods_left` has found room."""
-        self.keep(item.queue, charge)
-        if self.reserving is not None:
-            rank = (-item.priority, item.enqueued_ms, item.id)
-            self.reserving.kept.taken(item.id, item.queue, rank, item.runtime_ms, charge)
+        self.keep(queue, charge)
         each = tuple((amounts, pods) for amounts, _ in verdict.pods)
-        taken = replace(verdict, per=pods, pods=each)
-        self._taken.append((probe_of(item.shape, alternative), taken))
+        self._taken.append((probe, replace(verdict, per=pods, pods=each)))
 
     def _left(self, probe: str, verdict: Verdict) -> int:
         return verdict.left(self._lost(probe, verdict))

@@ -20,6 +20,7 @@ from sandbox.fakeapi.seen import Seen
 from sandbox.fakeapi.writes import Write, WriteLog
 from tests.dispatcher.scenarios import (
     test_checks,
+    test_elastic,
     test_evictions,
     test_groups,
     test_growth,
@@ -48,7 +49,9 @@ PRECONDITIONS = {("metadata", "uid"), ("metadata", "resourceVersion")}
 CLEARED = ("spec", "clusters")
 STAYS = [{"name": "m2", "replicas": 2}]
 """Where the rest runs on of what loses a part."""
-"""Only ever to nothing, to take a workload off its clusters."""
+APPLIED = ("metadata", "annotations", "policy.karmada.io/applied-placement")
+ELASTIC: list[list[Obj]] = [[{"name": "m1", "replicas": pods}] for pods in (4, 2, 6)]
+"""Where elastic work runs, as it starts, gives pods up and becomes whole."""
 OTHER_WRITES = {
     ("patch", "clusterqueues/status"),
     ("patch", "localqueues/status"),
@@ -74,6 +77,10 @@ SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
     (test_growth.test_a_held_scale_down_is_let_through_at_once, {Purpose.CLEAR_HOLD}),
     (test_growth.test_growth_that_is_not_placed_in_time_gives_its_quota_back, {Purpose.TAKE_BACK_GROWTH}),
     (test_take_back.test_what_has_started_after_all_has_its_tries_forgotten, {Purpose.STARTED}),
+    (
+        test_elastic.test_it_starts_in_part_gives_pods_up_and_becomes_whole,
+        {Purpose.ADMIT, Purpose.YIELD},
+    ),
     (test_kicks.test_a_workload_that_ends_wakes_it, {Purpose.KICK, Purpose.CLEAR_HOLD}),
     (
         test_take_back.test_what_is_placed_after_it_was_taken_back_is_cleared,
@@ -167,8 +174,10 @@ def test_the_dispatcher_writes_its_own_fields_alone(
         found = dict(leaves(json.loads(write.body)))
         # Nothing is written to another object than the one that was decided on.
         assert found.keys() >= PRECONDITIONS
-        # Off all clusters, or off some that are lost.
-        assert found.pop(CLEARED, []) in ([], STAYS)
+        # Off all clusters, off some that are lost, or where a part runs.
+        assert found.pop(CLEARED, []) in ([], STAYS, *ELASTIC)
+        # What Karmada noted when it placed it before goes with another placement.
+        assert found.pop(APPLIED, None) is None
         assert set(found) <= OWNED | PRECONDITIONS, write.body
         assert found.get(("spec", "suspension", "scheduling"), True) in (True, False)
         # What the gate noted is only ever taken off.

@@ -10,6 +10,7 @@ from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.progress import Progress, let_go_by
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.visibility.views import Views
+from queue_dispatcher.workloads.reclaimable import Done
 from queue_dispatcher.workloads.running import running_pods
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import Obj
@@ -268,7 +269,11 @@ A, B = frozenset("a"), frozenset("b")
     [
         (placed(), None, Progress(3, 2, unseen=A | B)),
         (placed(), {"a": {"ready": 2}}, Progress(1, 1, unseen=B)),
-        (placed(), {"a": {"ready": 2}, "b": {"succeeded": 1}}, Progress(ended=(("b", 1),), is_told=True)),
+        (
+            placed(),
+            {"a": {"ready": 2}, "b": {"succeeded": 1}},
+            Progress(ended=(("b", 1),), is_told=True, done=(Done("b", 1, 0),)),
+        ),
         (placed(), {"a": {"ready": 9}, "b": {"ready": -3}}, Progress(1, unseen=B, starting=3, is_told=True)),
         (placed(), {"a": "odd", "b": {"ready": 1}}, Progress()),
         (placed(suspension={"dispatching": True}), {"a": {"ready": 2}}, Progress(1, 1, ("a", "b"), unseen=B)),
