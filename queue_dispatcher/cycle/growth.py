@@ -2,9 +2,9 @@
 
 What has just started with its minimum grows as well as what runs with a part of its pods: the lowest share
 first, of equal ones whoever has the least of what it asks for. None of it delays anybody. A pod is only taken
-where quota, capacity and the estimators have room for it, where no reservation keeps that, and where whoever
-waits could take as much of it afterwards as before, or all that waits there. So what waits for one flavor
-does not stop growth in another, nor does a queue that has used up its own quota.
+where quota, capacity and the estimators have room for it, and where whoever waits could take as much of it
+afterwards as before, or all that waits there: that is more than a reservation keeps for anybody. What waits
+for one flavor does not stop growth in another, nor does a queue that has used up its own quota.
 """
 
 import heapq
@@ -29,7 +29,6 @@ _STEPS: Final = 8
 """What is left to an elastic workload is given it in so many steps, or more, each to whoever is next."""
 _SCALE: Final = 1 << 20
 _PACE: Final = 16
-_BEHIND_ALL: Final = 1 << 62
 
 Wanted = Mapping[Cell, Mapping[str, int]]
 """By cell and queue, what waits there and could ever start."""
@@ -161,28 +160,18 @@ class Growth:
         for pods in (step, 1) if step > 1 else (step,):
             charge = tuple((cell, amount * pods) for cell, amount in one.pod)
             if pods > 0 and self._may_take(one.item, charge):
-                self._grow(one, charge, pods)
+                probe = probe_of(one.item.shape, one.alternative)
+                self._headroom.grow(one.item.queue, probe, one.verdict, charge, pods)
                 self._tokens -= one.started is None and not one.more
                 one.more += pods
                 return one.left > 0
         return False
-
-    def _grow(self, one: _Growing, charge: Charge, pods: int) -> None:
-        item, headroom = one.item, self._headroom
-        headroom.grow(item.queue, probe_of(item.shape, one.alternative), one.verdict, charge, pods)
-        if headroom.reserving is not None:
-            headroom.reserving.kept.taken(item.id, item.queue, _last(item), item.runtime_ms, charge)
 
     def _may_take(self, item: Item, charge: Charge) -> bool:
         headroom, queue = self._headroom, item.queue
         path = headroom.ledger.tree.paths[queue]
         for cell, amount in charge:
             if cell in self._barred or amount > headroom.available(queue, path, cell):
-                return False
-        reserving = headroom.reserving
-        if reserving is not None and reserving.kept:
-            kept = reserving.kept
-            if kept.refusing(item.id, queue, _last(item), item.runtime_ms, charge) is not None:
                 return False
         return not self._hurts(queue, charge)
 
@@ -221,8 +210,3 @@ class Growth:
 def _rank(item: Item) -> Rank:
     """Among those that grow."""
     return (-item.priority, item.enqueued_ms, item.id)
-
-
-def _last(item: Item) -> Rank:
-    """Among all that wait: behind whoever has a reservation, of whatever priority."""
-    return (_BEHIND_ALL, item.enqueued_ms, item.id)

@@ -4,12 +4,12 @@ from typing import Unpack
 
 import pytest
 
-from queue_dispatcher.api.kinds import RESOURCE_FLAVORS
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.turn.shrinking import shrink, surplus_of
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.visibility.notes import notes_of
-from tests.dispatcher.scenarios.objects import Obj, Options, flavor, job
+from tests.dispatcher.scenarios.objects import Obj, Options, cluster_queue, flavor, job
 from tests.dispatcher.turn.builders import JOBS, Plane
 
 SETTLED_S = 31
@@ -236,6 +236,17 @@ def test_its_minimum_is_changed_while_it_runs(least: str, surplus: int) -> None:
     assert list(plane.clusters("a")) == ["m1:4"]
     assert surplus_of(plane.entry("a")) == surplus
     assert plane.is_sound()
+
+
+def test_it_does_not_grow_in_a_queue_that_is_stopped() -> None:
+    plane = Elastic(m1=8)
+    partly(plane)
+    plane.feed(CLUSTER_QUEUES, cluster_queue("main", {"any": 8}, stopPolicy="Hold"))
+    plane.passes(SETTLED_S)
+    assert list(plane.clusters("a")) == ["m1:3"]
+    plane.queue("main", {"any": 8})
+    plane.passes(5)
+    assert list(plane.clusters("a")) == ["m1:6"]
 
 
 def test_it_is_deleted_while_it_grows() -> None:
