@@ -16,6 +16,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.turn.spare_quota import SpareQuota
 from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.elastic import sized
 from queue_dispatcher.workloads.flavors import offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.spare import Pods, SpareRoom
@@ -88,7 +89,10 @@ class Elsewhere:
         binding, queue = entry.binding, self._queue_of(entry)
         if queue is None:
             return False
-        demand = binding.demand
+        elastic, demand = entry.elastic, binding.demand
+        if elastic is not None:
+            # It starts anew with as few as it needs.
+            demand = sized(demand, elastic.least)
         pods: Pods = tuple((one, one.replicas) for one in demand.components)
         gives = {one.cluster: demand.held((one,)) for one in binding.placed if one.cluster not in clusters}
         free = self._free

@@ -271,6 +271,22 @@ def test_what_it_has_lost_it_asks_for_anew() -> None:
     assert plane.is_sound()
 
 
+@pytest.mark.parametrize(("least", "taken_off"), [(2, Purpose.LEAVE_LOST), (6, Purpose.TAKE_BACK_LOST)])
+def test_what_it_has_lost_with_a_cluster_runs_elsewhere(least: int, taken_off: Purpose) -> None:
+    plane = Elastic(m1=3, m2=5, m3=4)
+    plane.queue("main", {"any": 8})
+    plane.start("a", least, 16, kind="Deployment", api_version="apps/v1")
+    assert list(plane.clusters("a")) == ["m2:5", "m3:3"]
+    plane.gpus["m3"] = 3
+    plane.cluster("m3", 4, ready=False)
+    plane.passes(1_000, step_s=5)
+    # Whole where what is left is less than it can do with.
+    assert [one.purpose for one in plane.writes if one.purpose.endswith("_lost")] == [taken_off]
+    assert list(plane.clusters("a")) == ["m1:3", "m2:5"]
+    assert plane.is_held("a")
+    assert plane.is_sound()
+
+
 def test_what_karmada_adds_from_its_own_queue_goes_again() -> None:
     plane = Elastic(m1=4)
     plane.start("a", 2, 6)
