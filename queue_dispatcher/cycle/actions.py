@@ -51,11 +51,14 @@ class ClassKey(NamedTuple):
     ageing: Ageing | None = None
     runtime_ms: int | None = None
     max_wait_ms: int | None = None
+    line: str = ""
 
 
 def class_key(item: Item) -> ClassKey:
     """The class of an item."""
-    return ClassKey(item.queue, item.shape, item.priority, item.ageing, item.runtime_ms, item.max_wait_ms)
+    return ClassKey(
+        item.queue, item.shape, item.priority, item.ageing, item.runtime_ms, item.max_wait_ms, item.line
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.turns import TakenTurns
 from queue_dispatcher.ledger.cells import Cell
 
-# The least of them goes next. Tier: 0 if the item makes nobody borrow, else 1; urgency: the priority of its
-# queue, negated; the share of the child with the item (both 0 where quota is not scarce); the item's
+# The least of them goes next. Tier: 0 if the item makes nobody borrow, else 1 (0 where quota is not scarce),
+# and 2 more if its queue has used up a soft budget; urgency: the priority of its queue, negated; the share of
+# the child with the item (0 where quota is not scarce); the item's
 # effective priority, negated; the child's turn; when the item came, and its id; the child's number, which no
 # other child has; the queue that the item is in; how it may be charged.
 _Contender = tuple[int, int, int, int, int, int, str, int, QueueHead, Fit]
@@ -112,7 +113,8 @@ class Contest:
                 yield
             *_, queue, fit = heap[0]
             item, now = queue.item, self._look(queue)
-            if now == fit and queue.item is item and (heap[0][0] or not self._is_borrowing(queue, fit)):
+            is_told = heap[0][0] & 1 or not self._is_borrowing(queue, fit)
+            if now == fit and queue.item is item and is_told:
                 self.winner = queue
                 return
             if now is None:
@@ -228,11 +230,11 @@ class Contest:
             entry = self._sent_up(node, heap[0]) if heap and node != self._root else None
 
     def _own_entry(self, queue: QueueHead, fit: Fit) -> _Contender:
-        priority, came_ms, item_id = queue.rank
-        node, tier, share = queue.path[0], 0, 0
+        priority, _, came_ms, item_id = queue.rank
+        node, tier, share = queue.path[0], 2 if queue.state.is_over_budget else 0, 0
         if self.is_scarce:
             ledger, charge = self._headroom.ledger, fit.alternative.charge
-            tier = 1 if ledger.borrows_after(queue.name, charge) else 0
+            tier += 1 if ledger.borrows_after(queue.name, charge) else 0
             share = queue.share(self._headroom, fit)
         tag = self._turns.tag(-priority, node)
         return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)

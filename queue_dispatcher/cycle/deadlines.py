@@ -18,8 +18,8 @@ def after_ms(item: Item, policy: ReservationPolicy) -> int:
 
 def by_deadline(rank: Rank, item: Item, policy: ReservationPolicy) -> Rank:
     """Where the item, which stands by ``rank`` in the line of its queue, stands among those that want a
-    reservation: the higher priority first, then the earlier deadline.
+    reservation: as in the line, but by the deadline in place of the time in it.
     """
     most_ms = policy.hold_timeout_ms
     waits_ms = most_ms if item.max_wait_ms is None else min(most_ms, item.max_wait_ms)
-    return (rank[0], item.enqueued_ms + waits_ms, item.id)
+    return (rank[0], rank[1], item.enqueued_ms + waits_ms, item.id)

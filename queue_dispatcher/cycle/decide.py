@@ -98,6 +98,9 @@ class AdmissionCycles:
         headroom.reserve(reserving)
         outcome.reserved, outcome.now_ms = reserving.kept, now_ms
         preemptors = sorted(waiter for head in self._heads.values() for waiter in head.preemptors(headroom))
+        outcome.shares = {
+            name: state.sharing.shares for name, state in snapshot.queues.items() if state.sharing is not None
+        }
         cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun, now_ms)
         for head in blocked:
             assert head.blocked is not None
@@ -298,7 +301,7 @@ class _Cycle:
         }
 
     def _due(self, root: int, winner: QueueHead) -> _Due:
-        priority, came_ms, item_id = winner.rank
+        priority, _, came_ms, item_id = winner.rank
         return (priority, self._turns.tag(-priority, root), came_ms, item_id, root)
 
     @property

@@ -209,4 +209,4 @@ class Growth:
 
 def _rank(item: Item) -> Rank:
     """Among those that grow."""
-    return (-item.priority, item.enqueued_ms, item.id)
+    return (-item.priority, 0, item.enqueued_ms, item.id)

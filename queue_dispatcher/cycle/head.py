@@ -57,6 +57,7 @@ class QueueHead:
         "_refused",
         "_reservations",
         "_share",
+        "_taken",
         "_until_ms",
         "_version",
         "blocked",
@@ -100,6 +101,8 @@ class QueueHead:
         self._next = 0
         self._place = 0
         self._moved: list[tuple[Rank, int, PendingClass]] = []
+        # By line, how much its share has risen in this cycle.
+        self._taken: dict[str, int] = {}
         self._is_strict = False
         self._is_begun = False
         # The version of the queue's balances, and its share with what `found` is charged.
@@ -188,6 +191,8 @@ class QueueHead:
             # What they were refused by may be of an earlier cycle.
             self._left.begin(headroom)
             self._find_waiters()
+        elif self.state.sharing is not None:
+            self.waiters = [one._replace(rank=self._rank(one.item)) for one in self.waiters]
         return self.waiters
 
     def _note_waiters(self) -> None:
@@ -229,13 +234,13 @@ class QueueHead:
         """Who has one, and the first of each class that was refused; of the same flavors few more than may
         get one, as some have given theirs up, or wait for what never comes back.
         """
-        state, policy = self.state, self.state.reservation
+        policy = self.state.reservation
         firsts = {item.id: item for one in self._refused for item in one.items[: policy.depth + _SPARE]}
         self._lacking = frozenset(firsts)
         firsts |= {item.id: item for item in self._holding}
         ever = {item.shape: self._left.ways_ever(item.shape) for item in firsts.values()}
         found = [
-            Waiter(rank(item, state.ageing, self._at_ms), item, ways, policy)
+            Waiter(self._rank(item), item, ways, policy)
             for item in firsts.values()
             if (ways := ever[item.shape])
         ]
@@ -274,6 +279,10 @@ class QueueHead:
         self.looked = 0
         self.fit = self.found
         self._is_begun = True
+        if self.state.sharing is not None:
+            # The order is the same, and what each has used is not.
+            self._ranks = [self._rank(one.items[0]) for one in self._order]
+            self._peek()
 
     def end(self) -> None:
         """The cycle has ended, and the head is again as it was before."""
@@ -318,14 +327,29 @@ class QueueHead:
         return self.fit
 
     def move_up(self) -> bool:
-        """The head was admitted, and the next of its class takes its place; whether it was the last of it."""
+        """The head was admitted, and the next of its class takes its place; whether it was the last of it.
+
+        Where LocalQueues share the queue, its own goes back by what it has got.
+        """
         moved = self._pop()
+        if self.state.sharing is not None and self.fit is not None:
+            line, charge = self.item.line, self.fit.alternative.charge
+            self._taken[line] = self._taken.get(line, 0) + self.state.sharing.after(line, charge)
         place = self._place + 1
         self.looked = -1
         if place == len(moved.items):
             return True
-        heapq.heappush(self._moved, (rank(moved.items[place], self.state.ageing, self._at_ms), place, moved))
+        heapq.heappush(self._moved, (self._rank(moved.items[place]), place, moved))
         return False
+
+    def _rank(self, item: Item) -> Rank:
+        sharing = self.state.sharing
+        if sharing is None:
+            return rank(item, self.state.ageing, self._at_ms)
+        shares = sharing.shares
+        if item.line in self._taken:
+            shares = {item.line: shares.get(item.line, 0) + self._taken[item.line]}
+        return rank(item, self.state.ageing, self._at_ms, shares)
 
     def pass_over(self, keeps: Charge) -> None:
         """The head is passed over, and the next takes its place; in a StrictFIFO queue nobody may.
@@ -349,9 +373,11 @@ class QueueHead:
         self._order = pending.classes(now_ms)
         self._ranks = []
         points_ms = [self.due_ms]
-        if ageing.cap or any(one.key.ageing for one in self._order):
-            aged = sorted((rank(one.items[0], ageing, now_ms), one) for one in self._order)
-            self._ranks, self._order = [first for first, _ in aged], [one for _, one in aged]
+        is_aged = bool(ageing.cap or any(one.key.ageing for one in self._order))
+        if is_aged or self.state.sharing is not None:
+            ranked = sorted((self._rank(one.items[0]), one) for one in self._order)
+            self._ranks, self._order = [first for first, _ in ranked], [one for _, one in ranked]
+        if is_aged:
             points_ms += (next_point_ms(one.items[0], ageing, now_ms) for one in self._order)
         self._until_ms = min((at for at in points_ms if at is not None), default=_FOREVER)
 
@@ -361,6 +387,7 @@ class QueueHead:
         self._place = 0
         # Classes whose first items were admitted in this cycle, by how the next of them stands: a heap.
         self._moved = []
+        self._taken = {}
         self.is_done = False
         self.blocked: tuple[ClassKey, Item] | None = None
         self.changes_ms: int | None = None
@@ -401,6 +428,16 @@ class QueueHead:
 
     def _peek(self) -> bool:
         """Make the first item that was not refused the head; False if there is none."""
+        while self._peek_at():
+            now = self._rank(self.item) if self.key.line in self._taken else self.rank
+            if now == self.rank:
+                return True
+            # Others of its LocalQueue have started since it was ranked.
+            heapq.heappush(self._moved, (now, self._place, self._pop()))
+        return False
+
+    def _peek_at(self) -> bool:
+        """The first as it was ranked last."""
         at, order = self._next, self._order
         if at < len(order):
             one = order[at]

@@ -205,9 +205,10 @@ class Item:
     for at once. ``ageing``: that of its ServiceClass; None for the queue's. ``runtime_ms``: for how long it
     runs at the latest once it has started, in the steps of `queue_dispatcher.cycle.runtime`; None where
     nothing bounds that. ``max_wait_ms``: how long it should wait at the most, by its ServiceClass; None
-    where that says nothing, and of growth. ``pods``: of an elastic workload, how many pods its shape is of,
-    and ``most`` how many it takes if there is room left, beside those that run (``runs``); else 0.
-    ``in_one``: all of them go to one cluster.
+    where that says nothing, and of growth. ``line``: the key of its LocalQueue where those share the queue;
+    else empty. ``pods``: of an elastic workload, how many pods its shape is of, and ``most`` how many it
+    takes if there is room left, beside those that run (``runs``); else 0. ``in_one``: all of them go to one
+    cluster.
     """
 
     id: str
@@ -223,6 +224,7 @@ class Item:
     ageing: Ageing | None = None
     runtime_ms: int | None = None
     max_wait_ms: int | None = None
+    line: str = ""
     pods: int = 0
     most: int = 0
     runs: int = 0

@@ -1,22 +1,32 @@
 """Whose turn it is within a queue: the higher priority first, then who came first.
 
+Where LocalQueues share the queue, of equal priority the one that has used the least goes first, and who came
+first only decides within it, and among those that have used the same.
+
 Waiting raises priority by the ageing of the workload's ServiceClass, else of its queue, for this order only.
 Among items of one class, an older one never has less of it, so the oldest is always the first of its class.
 """
 
+from collections.abc import Mapping
+from typing import Final
+
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.items import Item
 
-Rank = tuple[int, int, str]
-"""Compares as the order does, the first the least: effective priority negated, time in the line, id."""
+Rank = tuple[int, int, int, str]
+"""Compares as the order does, the first the least: effective priority negated, the share of its LocalQueue
+where those share the queue, time in the line, id."""
+
+NOT_SHARED: Final[Mapping[str, int]] = {}
+"""The shares in a queue that nobody shares."""
 
 
-def rank(item: Item, queue_ageing: Ageing, now_ms: int) -> Rank:
-    """Where an item stands at a time among those of its queue."""
+def rank(item: Item, queue_ageing: Ageing, now_ms: int, shares: Mapping[str, int] = NOT_SHARED) -> Rank:
+    """Where an item stands at a time among those of its queue; ``shares``: by line."""
     priority, ageing = item.priority, item.ageing or queue_ageing
     if ageing.cap:
         priority += ageing.points(now_ms - item.enqueued_ms)
-    return (-priority, item.enqueued_ms, item.id)
+    return (-priority, shares.get(item.line, 0), item.enqueued_ms, item.id)
 
 
 def next_point_ms(item: Item, queue_ageing: Ageing, now_ms: int) -> int | None:

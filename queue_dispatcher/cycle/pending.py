@@ -1,27 +1,27 @@
 """PendingQueue: the items that wait in one ClusterQueue.
 
-Items of one shape, priority, ageing, time to run and to wait form a class and stand in it in the order in
-which they came, so a cycle looks at the first of each class, however many stand behind it; classes stand in
-the order of their first items. What is backing off is held apart until its time has come. The same items
-give the same classes in whatever order they were added.
+Items of one shape, priority, ageing, time to run and to wait, and line form a class and stand in it in the
+order in which they came, so a cycle looks at the first of each class, however many stand behind it; classes
+stand in the order of their first items. What is backing off is held apart until its time has come. The same
+items give the same classes in whatever order they were added.
 """
 
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
-from queue_dispatcher.cycle.order import Rank, rank
+from queue_dispatcher.cycle.order import NOT_SHARED, Rank, rank
 from queue_dispatcher.ledger.cells import Cell, Charge, added
 
 
 class PendingClass:
     """The items of a queue that differ only in when they came, the first first; only its queue changes it.
 
-    ``rank``: that of its first item, ageing left out.
+    ``rank``: that of its first item, ageing and shares left out.
     """
 
     __slots__ = ("items", "key", "rank")
@@ -29,7 +29,7 @@ class PendingClass:
     def __init__(self, key: ClassKey, first: Item) -> None:
         self.key = key
         self.items = [first]
-        self.rank: Rank = (-first.priority, *_came(first))
+        self.rank: Rank = (-first.priority, 0, *_came(first))
 
 
 class PendingQueue:
@@ -49,6 +49,10 @@ class PendingQueue:
         self._later: list[Item] = []
         self._advanced_ms = 0
         self._least: tuple[Charge, ...] | None = None
+        self.shares: Mapping[str, int] = NOT_SHARED
+        """By line, what it has used, as of the last cycle: of effect on what is told of the order alone."""
+        self.lines: Counter[str] = Counter()
+        """By line, how many classes are in it."""
         self.backlog: dict[Cell, int] = {}
         """What all items could be charged of each cell, whichever way each is admitted."""
 
@@ -108,6 +112,9 @@ class PendingQueue:
             self._kinds[item.shape.is_preplaced] -= 1
             if not self._kinds[item.shape.is_preplaced]:
                 del self._kinds[item.shape.is_preplaced]
+            self.lines[item.line] -= 1
+            if not self.lines[item.line]:
+                del self.lines[item.line]
         return item
 
     def advance(self, now_ms: int) -> None:
@@ -165,7 +172,7 @@ class PendingQueue:
     def ordered(self, now_ms: int, ageing: Ageing) -> Iterator[Item]:
         """All items, whose turn is next first; what is not due comes last, by when it is."""
         lines = [found.items for found in self.classes(now_ms)]
-        yield from heapq.merge(*lines, key=lambda item: rank(item, ageing, now_ms))
+        yield from heapq.merge(*lines, key=lambda item: rank(item, ageing, now_ms, self.shares))
         yield from self.later(now_ms)
 
     def position(self, item_id: str, now_ms: int, ageing: Ageing) -> int:
@@ -175,9 +182,9 @@ class PendingQueue:
             return 0
         if item.due_ms > max(now_ms, self._advanced_ms):
             return len(self._items) - len(self._later) + bisect_left(self._later, _due(item), key=_due) + 1
-        own = rank(item, ageing, now_ms)
+        own = rank(item, ageing, now_ms, self.shares)
         return 1 + sum(
-            bisect_left(found.items, own, key=lambda other: rank(other, ageing, now_ms))
+            bisect_left(found.items, own, key=lambda other: rank(other, ageing, now_ms, self.shares))
             for found in self.classes(now_ms)
         )
 
@@ -203,6 +210,7 @@ class PendingQueue:
             self._put(found)
             self._least = None
             self._kinds[item.shape.is_preplaced] += 1
+            self.lines[item.line] += 1
         elif _came(item) < _came(found.items[0]):
             self._take_out(found)
             found.items.insert(0, item)
@@ -212,7 +220,7 @@ class PendingQueue:
 
     def _put(self, found: PendingClass) -> None:
         """Put a class where its first item stands."""
-        found.rank = (found.rank[0], *_came(found.items[0]))
+        found.rank = (found.rank[0], 0, *_came(found.items[0]))
         insort(self._changeable(), found, key=_rank)
 
     def _take_out(self, found: PendingClass) -> None:

@@ -76,6 +76,8 @@ class Reserving:
         self._of_flavor: dict[tuple[int, str], int] = {}
         # By cell, what was admitted in this cycle and is known to end.
         self._ending: dict[Cell, list[Ending]] = {}
+        # By cell and queue, what was admitted in this cycle and ends nobody knows when.
+        self._begun: dict[Cell, dict[str, int]] = {}
         self._due: list[int] = list(self._given_up.values())
 
     def reserve(self, waiters: Iterable[Waiter]) -> None:
@@ -99,9 +101,11 @@ class Reserving:
                 for flavor in self._flavors(one.reservation.alternative):
                     self._of_flavor[one.root, flavor] -= 1
         self.kept.taken(item.id, item.queue, rank, runtime_ms, charge)
-        if runtime_ms is None:
-            return
         for cell, amount in charge:
+            if runtime_ms is None:
+                begun = self._begun.setdefault(cell, {})
+                begun[item.queue] = begun.get(item.queue, 0) + amount
+                continue
             ending = Ending(self._now_ms + runtime_ms, item.id, item.queue, amount)
             insort(self._ending.setdefault(cell, []), ending)
 
@@ -251,7 +255,8 @@ class Reserving:
             _give_back(ledger, cell, back)
         else:
             return (max(self._now_ms, known[place - 1].at_ms) if place else self._now_ms), True, place
-        _give_back(ledger, cell, self._endings.unknown(cell))
+        for unknown in (self._endings.unknown(cell), self._begun.get(cell, {})):
+            _give_back(ledger, cell, unknown)
         return None, self._left(ledger, path, cell, has_cluster=has_cluster) >= amount, place
 
     def _end(self, ledger: Ledger, cell: Cell, place: int, until_ms: int) -> None:

@@ -14,6 +14,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
+from queue_dispatcher.cycle.sharing import Sharing
 from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.ledger.cells import Cell
@@ -65,7 +66,8 @@ class QueueState:
     ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues.
     ``preemption``: what its workloads may displace. ``stopped``: why it admits nothing, if so; a queue that
     cannot be found a place in the quota tree is stopped too. ``reservation``: which of its workloads get one,
-    where its strategy has any.
+    where its strategy has any. ``sharing``: who has used how much of it, where its LocalQueues share it.
+    ``is_over_budget``: whether it has used up a soft budget.
     """
 
     name: str
@@ -76,6 +78,8 @@ class QueueState:
     preemption: Preemption = NO_PREEMPTION
     stopped: Reason | None = None
     reservation: ReservationPolicy = DEFAULT_POLICY
+    sharing: Sharing | None = None
+    is_over_budget: bool = False
 
 
 @dataclass(frozen=True, slots=True)

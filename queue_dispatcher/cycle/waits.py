@@ -30,7 +30,8 @@ class Outcome:
     which all were admitted. ``set_aside``: the classes whose next item was passed over, and why; ``kept``:
     what that keeps from others in its queue; ``others``: what those wait for that have room beside them.
     ``full``: by `Fit.is_preplaced`, what whoever has room waits for where no more of that kind may be
-    released. ``reserved``: what is kept for reservations.
+    released. ``reserved``: what is kept for reservations. ``shares``: by queue that LocalQueues share, what
+    each has used.
     """
 
     headroom: Headroom
@@ -44,6 +45,7 @@ class Outcome:
     full: Mapping[bool, Reason] = field(default_factory=dict)
     reserved: KeptRoom | None = None
     now_ms: int = 0
+    shares: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 class Waits(Mapping[ClassKey, Reason]):
@@ -117,7 +119,9 @@ class Waits(Mapping[ClassKey, Reason]):
         if kept is None or first is None:
             return None
         charge = fit.alternative.charge
-        return kept.refusing(first.items[0].id, key.queue, first.rank, key.runtime_ms, charge)
+        priority, _, came_ms, item = first.rank
+        share = self._outcome.shares.get(key.queue, {}).get(key.line, 0)
+        return kept.refusing(item, key.queue, (priority, share, came_ms, item), key.runtime_ms, charge)
 
     def _behind(self, reservation: Reservation) -> Reason:
         item, now_ms = reservation.item, self._outcome.now_ms

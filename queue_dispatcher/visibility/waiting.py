@@ -65,7 +65,7 @@ def page(line: PendingQueue, offset: int, limit: int, now_ms: int, ageing: Agein
     """Items of the line as `PendingQueue.ordered` has them, from an offset on, without a walk over others."""
 
     def place(item: Item) -> Rank:
-        return rank(item, ageing, now_ms)
+        return rank(item, ageing, now_ms, line.shares)
 
     lines = [one.items for one in line.classes(now_ms)]
     due = sum(map(len, lines))

@@ -24,6 +24,7 @@ from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
+from queue_dispatcher.cycle.sharing import Sharing
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.ledger.cells import Charge, added
@@ -108,6 +109,8 @@ class Fleet:
         self,
         name: str,
         *,
+        sharing: Sharing | None = None,
+        is_over_budget: bool = False,
         strategy: QueueingStrategy | None = None,
         ageing: Ageing | None = None,
         priority: int = 0,
@@ -127,6 +130,8 @@ class Fleet:
             else NO_PREEMPTION,
             stopped=stopped,
             reservation=reservation or state.reservation,
+            sharing=sharing or state.sharing,
+            is_over_budget=is_over_budget,
         )
 
     def submit(
@@ -143,6 +148,7 @@ class Fleet:
         runtime: int | None = None,
         max_wait: int | None = None,
         probe: str = "",
+        line: str = "",
         **amounts: int,
     ) -> Item:
         """Work called ``name``, which is its id too; equal amounts in one queue are one shape.
@@ -165,6 +171,7 @@ class Fleet:
             ageing=ageing,
             runtime_ms=runtime,
             max_wait_ms=max_wait,
+            line=line,
         )
         self._queue(queue).pending.add(item)
         return item

@@ -167,6 +167,6 @@ def test_the_line_is_the_same_whatever_the_order_of_arrival(
     [(0, 0, 10), (9, 0, 10), (10, 1, 20), (19, 1, 20), (20, 2, None), (-5, 0, 10)],
 )
 def test_ageing_counts_whole_steps_up_to_its_cap(waited: int, points: int, next_ms: int | None) -> None:
-    assert rank(item("a", priority=3), AGEING, waited) == (-3 - points, 0, "a")
+    assert rank(item("a", priority=3), AGEING, waited) == (-3 - points, 0, 0, "a")
     assert next_point_ms(item("a"), AGEING, waited) == next_ms
     assert rank(item("a", ageing=NO_AGEING), AGEING, waited)[0] == 0
