@@ -5,12 +5,15 @@ own quota is a pool that they share, and it runs no workloads itself.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from queue_dispatcher.api.admission_check import AdmissionCheck
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
+from queue_dispatcher.api.budget import Budget
+from queue_dispatcher.api.fair_sharing import FairSharing
+from queue_dispatcher.api.history import History
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.quota import ResourceQuota
 from queue_dispatcher.api.reservation import DEFAULT_RESERVATION, ReservationPolicy
@@ -143,7 +146,9 @@ class ClusterQueue:
     namespace; None for every namespace's. ``ageing``: how waiting raises priority, unless the workload's
     ServiceClass says. ``fungibility``: which flavor is tried next. ``scoring``: which of the clusters with
     room, and of their nodes, its workloads go to. ``reservation``: when room is kept for one that waits.
-    ``checks``: who has to say Ready before one of its workloads is admitted.
+    ``checks``: who has to say Ready before one of its workloads is admitted. ``fair_sharing``: how its
+    LocalQueues share it; None where who came first goes first. ``budgets``: what it may use in a period.
+    ``history``: what its status says it has used, None for nothing that can be read.
     """
 
     name: str
@@ -160,7 +165,10 @@ class ClusterQueue:
     preemption: Preemption = Preemption()
     reservation: ReservationPolicy = DEFAULT_RESERVATION
     checks: tuple[AdmissionCheck, ...] = ()
+    fair_sharing: FairSharing | None = None
+    budgets: tuple[Budget, ...] = ()
     problems: tuple[Problem, ...] = ()
+    history: History | None = field(default=None, compare=False)
 
     def takes(self, namespace_labels: Mapping[str, str]) -> bool:
         """Whether workloads of a namespace with these labels may wait here."""

@@ -64,8 +64,14 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
     unreserved = _unreserved(queue, unplaced)
     if unreserved and queue.reservation != DEFAULT_RESERVATION:
         yield Problem("spec.reservation", f"no effect: {unreserved}")
-    if unplaced == IS_ABOVE_OTHERS and queue.checks:
-        yield Problem("spec.admissionChecks", f"no effect: {unplaced}")
+    if unplaced == IS_ABOVE_OTHERS:
+        for field, stated in (
+            ("admissionChecks", queue.checks),
+            ("fairSharing", queue.fair_sharing),
+            ("budgets", queue.budgets),
+        ):
+            if stated:
+                yield Problem(f"spec.{field}", f"no effect: {unplaced}")
 
 
 def _unreserved(queue: ClusterQueue, unplaced: str) -> str:

@@ -32,6 +32,7 @@ class ResourceFlavorSpec(KubeStruct, frozen=True):
     tolerations: list[Toleration] | None = None
     capacity_policy: CapacityPolicySpec | None = None
     headroom_percent: int | None = None
+    price: RawQuantity = None
 
 
 class ResourceFlavorObject(KubeStruct, frozen=True):
@@ -109,6 +110,21 @@ class AdmissionCheckSpec(KubeStruct, frozen=True):
     timeout: str | None = None
 
 
+class FairSharingSpec(KubeStruct, frozen=True):
+    """How LocalQueues share a queue."""
+
+    half_life: str | None = None
+
+
+class BudgetSpec(KubeStruct, frozen=True):
+    """What a queue may use in a period."""
+
+    name: str = ""
+    device_hours: RawQuantity = None
+    period: str | None = None
+    policy: str | None = None
+
+
 class ClusterQueueSpec(KubeStruct, frozen=True):
     """What a ClusterQueue is told."""
 
@@ -124,6 +140,8 @@ class ClusterQueueSpec(KubeStruct, frozen=True):
     scoring_strategy: ScoringStrategySpec | None = None
     preemption: PreemptionSpec | None = None
     admission_checks: list[AdmissionCheckSpec] | None = None
+    fair_sharing: FairSharingSpec | None = None
+    budgets: list[BudgetSpec] | None = None
 
 
 class ClusterQueueObject(KubeStruct, frozen=True):
@@ -140,6 +158,7 @@ class LocalQueueSpec(KubeStruct, frozen=True):
     cluster_queue: str | None = None
     default_service_class: str | None = None
     stop_policy: str | None = None
+    weight: RawQuantity = None
 
 
 class LocalQueueObject(KubeStruct, frozen=True):

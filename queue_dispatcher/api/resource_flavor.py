@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fairway.taints import Taint, Toleration
+from queue_dispatcher.api.fair_sharing import PRICE_MILLI
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.selector import Selector
 
@@ -40,6 +41,7 @@ class ResourceFlavor:
     clusterAffinity. ``node_labels``: what all nodes of the flavor carry. ``node_taints``: what keeps those
     off its nodes that do not tolerate it. ``tolerations``: what its workloads tolerate beside what
     they say themselves. ``headroom_percent``, 0 to 100: how much of the capacity is left to others.
+    ``price_milli``: what an hour of one of its devices costs, thousandths; None where nobody says.
     """
 
     name: str
@@ -50,7 +52,13 @@ class ResourceFlavor:
     tolerations: tuple[Toleration, ...] = ()
     capacity: Capacity = FromClusters()
     headroom_percent: int = 0
+    price_milli: int | None = None
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def weighs_milli(self) -> int:
+        """What an hour of one of its devices counts, thousandths: its price, 1 where nobody says."""
+        return PRICE_MILLI if self.price_milli is None else self.price_milli
 
     def spans(self, cluster: str, labels: Mapping[str, str]) -> bool:
         """Whether the Karmada Cluster of this name with these labels belongs to the flavor."""

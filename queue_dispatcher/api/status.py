@@ -49,6 +49,36 @@ class FlavorUsage(KubeStruct, frozen=True):
     resources: tuple[ResourceUsage, ...] = ()
 
 
+class BudgetUsage(KubeStruct, frozen=True):
+    """What was used of a budget in the period under way, device-milliseconds."""
+
+    name: str = ""
+    device_milliseconds: str = ""
+
+
+class QueueHistory(KubeStruct, frozen=True):
+    """What a queue has used until a time, RFC 3339. Amounts are whole numbers, written as strings.
+
+    ``cost``: by price, thousandths of that of device-milliseconds.
+    """
+
+    time: str = ""
+    device_milliseconds: str = ""
+    cost: str = ""
+
+
+class ClusterQueueHistory(QueueHistory, frozen=True):
+    """What a ClusterQueue has used."""
+
+    budgets: tuple[BudgetUsage, ...] = ()
+
+
+class LocalQueueHistory(QueueHistory, frozen=True):
+    """What a LocalQueue has used; ``decayed``: as ``cost``, by half-life."""
+
+    decayed: str = ""
+
+
 class ClusterQueueStatus(KubeStruct, frozen=True):
     """Status of a ClusterQueue; the workloads are its own, not those of queues below."""
 
@@ -56,6 +86,7 @@ class ClusterQueueStatus(KubeStruct, frozen=True):
     admitted: int = 0
     conditions: tuple[QueueCondition, ...] = ()
     flavors_usage: tuple[FlavorUsage, ...] = ()
+    history: ClusterQueueHistory | None = None
 
 
 class LocalQueueStatus(KubeStruct, frozen=True):
@@ -64,6 +95,7 @@ class LocalQueueStatus(KubeStruct, frozen=True):
     pending: int = 0
     admitted: int = 0
     conditions: tuple[QueueCondition, ...] = ()
+    history: LocalQueueHistory | None = None
 
 
 class ConditionsStatus(KubeStruct, frozen=True):

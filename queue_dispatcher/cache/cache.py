@@ -51,7 +51,7 @@ from queue_dispatcher.cache.entry import (
     RestartedNotice,
 )
 from queue_dispatcher.cache.fleet import Fleet
-from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
+from queue_dispatcher.cache.indexes import Indexes, charged_local, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
 from queue_dispatcher.cache.items import Items, promised_to
 from queue_dispatcher.cache.lost import charged_on, charged_there
@@ -65,6 +65,7 @@ from queue_dispatcher.cache.shapes import EVERYWHERE, Shapes
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
+from queue_dispatcher.cache.usages import Usages
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.cycle.run_history import RunHistory
@@ -114,9 +115,7 @@ class Cache:
         self.cluster_bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.fleet = Fleet(self._places_moved, self._room_appeared, self._amounts_changed)
         self.clusters = Table[ClusterObject, Cluster](read_cluster, self._cluster_changed)
-        self.flavors = Table[ResourceFlavorObject, ResourceFlavor](
-            read_resource_flavor, self.fleet.flavor_changed
-        )
+        self.flavors = Table[ResourceFlavorObject, ResourceFlavor](read_resource_flavor, self._flavor_changed)
         self.fleet.clusters = self.clusters.values
         self.fleet.flavors = ChainMap(self.flavors.values, {FLAVOR.name: FLAVOR} if volcano else {})
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
@@ -136,6 +135,7 @@ class Cache:
         self.entries: dict[str, Entry] = {}
         """By uid."""
         self.running = RunningSet()
+        self.usages = Usages(self.queues, self.fleet.flavors, self.table, self.is_accelerator)
         self.ends = Ends()
         self.claims = Claims()
         self.checks = Checks()
@@ -224,6 +224,7 @@ class Cache:
             collection.discard(uid)
         self.growing.pop(uid, None)
         self.running.drop(uid)
+        self.usages.drop(uid, self._moment.day_ms)
         self.ends.drop(uid)
         self.claims.drop(uid)
         self.checks.drop(uid)
@@ -266,6 +267,10 @@ class Cache:
         elif before is not None and before.free != after.free:
             self.charged_when_counted[key] = dict(self.charges.on(key))
         self.fleet.cluster_changed(key, before, after)
+
+    def _flavor_changed(self, key: str, before: ResourceFlavor | None, after: ResourceFlavor | None) -> None:
+        self.usages.flavor_changed(before, after)
+        self.fleet.flavor_changed(key, before, after)
 
     def _room_appeared(self, cluster: str, growth: Mapping[str, int]) -> None:
         known = self.room.setdefault(cluster, {})
@@ -329,6 +334,7 @@ class Cache:
         if self._gone:
             return False
         self._settle_queues()
+        self.usages.settle(self._moment.day_ms)
         while self._resolving is not None and (budget > 0 or self._restarts > _MOST_RESTARTS):
             self._resolve_on(self._resolving)
             budget -= _STEP
@@ -513,6 +519,7 @@ class Cache:
         uid, state = entry.uid, entry.state
         is_assumed = entry.record is not None
         self.running.put(entry, self.charges.get(uid), self._moment)
+        self._note_usage(entry)
         self.ends.put(entry, self._moment, is_drained=bool(self.drained_by(entry)))
         self.claims.put(entry)
         is_duty = isinstance(state, HeldWithin | Shrinking | Reassert) or (
@@ -529,6 +536,17 @@ class Cache:
         if isinstance(before, Finished) and isinstance(state, Admitted):
             self.notices.append(RestartedNotice(entry, state.record.queue))
         self._count(entry)
+
+    def _note_usage(self, entry: Entry) -> None:
+        """Whose use it is what the entry holds, and since when."""
+        uid, now_ms = entry.uid, self._moment.day_ms
+        running = self.running.get(uid)
+        if running is None:
+            self.usages.drop(uid, now_ms)
+            return
+        local, (queue, charge, _) = charged_local(entry), running.charged
+        key = f"{entry.binding.namespace}/{local}" if local else ""
+        self.usages.put(uid, key, queue, charge, running.since_ms, now_ms)
 
     def _count(self, entry: Entry) -> None:
         self.tally.count(entry, self.charges.get(entry.uid))

@@ -123,6 +123,14 @@ def charged_name(entry: Entry) -> str:
     return entry.charged_queue if entry.binding.record is not None else ""
 
 
+def charged_local(entry: Entry) -> str:
+    """The LocalQueue, in the binding's namespace, through which it is charged if it is; empty for none."""
+    record = entry.effective_record
+    if record is not None:
+        return record.local_queue
+    return entry.queue.local_queue if isinstance(entry.queue, Resolved) else ""
+
+
 def _template(entry: Entry) -> tuple[Kind, str]:
     workload = entry.binding.workload
     return ((workload.group, workload.kind), template_key(workload))

@@ -116,6 +116,7 @@ class Items:
             most=most,
             runs=runs or 0,
             in_one=elastic is not None and elastic.in_one,
+            line=f"{binding.namespace}/{local_queue}" if known.fair_sharing is not None else "",
         )
         return item, None
 

@@ -248,6 +248,7 @@ def _group_item(key: GroupKey, items: Sequence[Item], shape: Shape) -> Item:
         ageing=first.ageing,
         runtime_ms=_longest(item.runtime_ms for item in items),
         max_wait_ms=min((one.max_wait_ms for one in items if one.max_wait_ms is not None), default=None),
+        line=first.line,
     )
 
 

@@ -204,7 +204,8 @@ class QueueCache:
 
 def _search(queue: ClusterQueue) -> object:
     """What of a queue decides who and what may be charged to it, in which order, and after whose word."""
-    return queue.groups, queue.fungibility.when_can_borrow, queue.namespace_selector, queue.checks
+    is_shared = queue.fair_sharing is not None
+    return queue.groups, queue.fungibility.when_can_borrow, queue.namespace_selector, queue.checks, is_shared
 
 
 def _read_volcano_queue(obj: VolcanoQueueObject) -> VolcanoQueueObject:

@@ -41,8 +41,9 @@ class Table(Generic[O_contra, V]):
             self.delete(key)
             return
         before = self.values.get(key)
+        # What does not count in the comparison is kept all the same.
+        self.values[key] = value
         if before != value:
-            self.values[key] = value
             self._changed(key, before, value)
 
     def delete(self, key: str) -> None:

@@ -23,7 +23,7 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cache.charges import BindingCharge
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.workloads.queue_of import Resolved
+from queue_dispatcher.cache.indexes import charged_local
 
 
 class Standing(NamedTuple):
@@ -97,13 +97,7 @@ class Tally:
 
 def standing_of(entry: Entry, charge: BindingCharge | None) -> Standing:
     """How the entry stands, charged so."""
-    local, (queue, waits_in) = "", _line_of(entry)
-    if charge is not None:
-        record = entry.effective_record
-        if record is not None:
-            local = record.local_queue
-        elif isinstance(entry.queue, Resolved):
-            local = entry.queue.local_queue
+    queue, waits_in = _line_of(entry)
     return Standing(
         namespace=entry.binding.namespace,
         state=state_name(entry),
@@ -112,7 +106,7 @@ def standing_of(entry: Entry, charge: BindingCharge | None) -> Standing:
         local_queue=waits_in,
         is_charged=charge is not None,
         charged=charge.queue if charge is not None else "",
-        charged_local=local,
+        charged_local=charged_local(entry) if charge is not None else "",
     )
 
 

@@ -27,6 +27,7 @@ Kind = Literal[
     "CheckRejected",
     "WaitingForGangMembers",
     "BackingOff",
+    "BudgetExhausted",
     "ReleaseWindowFull",
     "MaxRuntimeExceeded",
     "LeftAlone",
@@ -65,6 +66,12 @@ def queue_stopped(queue: str, why: str) -> Reason:
     """The queue, or one above it, admits nothing at present; ``why`` says which and by what."""
     ends = f"an administrator mends or resumes queue {queue}"
     return Reason("QueueStopped", f"queue {queue} admits nothing: {why}", ends)
+
+
+def budget_exhausted(queue: str, budget: str, renews: str) -> Reason:
+    """The queue has used up a hard budget, which is new again at ``renews``, RFC 3339."""
+    text = f"budget {budget} of queue {queue} is used up until {renews}"
+    return Reason("BudgetExhausted", text, f"the budget is renewed at {renews}, or raised")
 
 
 def namespace_not_allowed(queue: str, namespace: str) -> Reason:

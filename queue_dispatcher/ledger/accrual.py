@@ -24,6 +24,14 @@ class Rate(NamedTuple):
     devices: int
     price_milli: int
 
+    def plus(self, other: "Rate") -> "Rate":
+        """Both together."""
+        return Rate(self.devices + other.devices, self.price_milli + other.price_milli)
+
+    def minus(self, other: "Rate") -> "Rate":
+        """What is left without the other."""
+        return Rate(self.devices - other.devices, self.price_milli - other.price_milli)
+
 
 IDLE: Final = Rate(0, 0)
 
@@ -68,10 +76,15 @@ def restored(written: History | None, runs: Iterable[Run], now_ms: int, terms: T
         written = History(0)
     elif written.at_ms > now_ms + MAX_AHEAD_MS:
         written = replace(written, at_ms=now_ms)
-    found = advanced(written, IDLE, now_ms, terms)
+    before, later = IDLE, []
     for run in runs:
-        since_ms = max(written.at_ms, run.since_ms)
-        used = advanced(History(since_ms), run.rate, now_ms, terms)
+        if run.since_ms <= written.at_ms:
+            before = before.plus(run.rate)
+        else:
+            later.append(run)
+    found = advanced(written, before, now_ms, terms)
+    for run in later:
+        used = advanced(History(run.since_ms), run.rate, now_ms, terms)
         found = History(
             found.at_ms,
             found.decayed + used.decayed,

@@ -51,6 +51,7 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
             state.is_leading = is_leading
             state.term += 1
             state.decided = None
+            state.cache.usages.lead(is_leading)
             if not is_leading:
                 _abandon(state)
 

@@ -23,12 +23,14 @@ from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.entry import Entry, MaxWaitMissedNotice, PlacedNotice, Reached, ReachedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
+from queue_dispatcher.cycle.order import NOT_SHARED
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
+from queue_dispatcher.turn.budgets import out_of_budget
 from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, told_of
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
@@ -139,6 +141,9 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         queue = queues.get(name)
         if queue is not None:
             pending.advance(now.day_ms)
+            sharing = cache.usages.sharing(queue, pending.lines, now.day_ms)
+            pending.shares = sharing.shares if sharing is not None else NOT_SHARED
+            exhausted = cache.usages.exhausted(queue, now.day_ms)
             states[name] = QueueState(
                 name=name,
                 pending=pending,
@@ -147,7 +152,9 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
                 priority=queue.priority,
                 preemption=queue.preemption,
                 reservation=queue.reservation,
-                stopped=_stopped(state, queue),
+                stopped=_stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms),
+                sharing=sharing,
+                is_over_budget=bool(exhausted),
             )
     tokens, preplaced_tokens = _tokens(state, now)
     return Snapshot(

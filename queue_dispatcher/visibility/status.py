@@ -18,7 +18,9 @@ from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
 from queue_dispatcher.api.effect import Stated, without_effect
+from queue_dispatcher.api.history import History
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.api.reading.history import cluster_queue_history, local_queue_history
 from queue_dispatcher.api.status import (
     ClusterQueueStatus,
     ConditionsStatus,
@@ -30,7 +32,7 @@ from queue_dispatcher.api.status import (
     effective,
     resource_usage,
 )
-from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.bindings.timestamp import format_ms, parse_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
@@ -41,6 +43,8 @@ from queue_dispatcher.visibility.views import still_counted
 logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
+HISTORY_MS = 60_000
+"""How often what a queue has used is written where nothing else of its status has changed."""
 DENIED_MS = 60_000
 """For how long what may not be written is not tried again."""
 _MERGE = "application/merge-patch+json"
@@ -112,7 +116,7 @@ class QueueStatuses:
                 await pace.pause()
             if not may_write():
                 return
-            if self._written.get(path) == status:
+            if self._is_written(path, status):
                 continue
             if self._clock.elapsed_ms() < self._denied_ms.get(kind, 0):
                 continue
@@ -144,11 +148,29 @@ class QueueStatuses:
             if status is not None:
                 self._written[kind.object_path(one.metadata.name, one.metadata.namespace)] = status
 
+    def _is_written(self, path: str, status: Status) -> bool:
+        """Whether what is written says the same, but for what time alone has added in a little while."""
+        written = self._written.get(path)
+        if written == status or written is None or isinstance(status, ConditionsStatus):
+            return written == status
+        if isinstance(written, ConditionsStatus) or written.history is None or status.history is None:
+            return False
+        if msgspec.structs.replace(status, history=None) != msgspec.structs.replace(written, history=None):
+            return False
+        same = msgspec.structs.replace(status.history, time=written.history.time) == written.history
+        at_ms = parse_ms(written.history.time)
+        now_ms = self._clock.now_ms()
+        # What only fades is worked out by whoever reads it.
+        is_idle = status.history.device_milliseconds == written.history.device_milliseconds
+        return same or is_idle or (at_ms is not None and now_ms - HISTORY_MS < at_ms <= now_ms)
+
     def _statuses(self) -> Iterator[tuple[str, str, Status]]:
         dispatcher = self._dispatcher
         cache = dispatcher.cache
-        usages = QueueUsage(cache, dispatcher.controller.view.reservations, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        usages = QueueUsage(cache, dispatcher.controller.view.reservations, now_ms)
         tally = _tally(cache)
+        queues = cache.queues.cluster_queues.values
         for name, queue in list(cache.queues.cluster_queues.values.items()):
             if name not in cache.resolved.tree.paths:
                 continue
@@ -168,6 +190,9 @@ class QueueStatuses:
                         path, queue, refusal(cache, queue), notes, unplaced(cache, queue)
                     ),
                     flavors_usage=tuple(FlavorUsage(flavor, tuple(of)) for flavor, of in usage.items()),
+                    history=cluster_queue_history(*_at(cache.usages.of_queue(name, now_ms)))
+                    if cache.usages.is_counted(queue)
+                    else None,
                 ),
             )
         for key, local in list(cache.queues.local_queues.values.items()):
@@ -180,6 +205,9 @@ class QueueStatuses:
                     pending=tally.local_pending[key],
                     admitted=tally.local_admitted[key],
                     conditions=self._conditions(path, local, local_refusal(cache, local), notes),
+                    history=local_queue_history(*_at(cache.usages.of_local(key, now_ms)))
+                    if (above := queues.get(local.cluster_queue)) and cache.usages.is_counted(above)
+                    else None,
                 ),
             )
         classes = cache.queues.service_classes.values
@@ -217,6 +245,10 @@ class QueueStatuses:
     def _before(self, path: str) -> Sequence[QueueCondition]:
         written = self._written.get(path)
         return written.conditions if written is not None else ()
+
+
+def _at(history: History) -> tuple[History, str]:
+    return history, format_ms(history.at_ms)
 
 
 class _Tally:

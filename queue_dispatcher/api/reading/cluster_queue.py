@@ -4,14 +4,10 @@ A strategy that is not known is StrictFIFO, because that never lets a workload p
 that is not known is Hold, because that neither admits nor takes anything back.
 """
 
-import re
 from dataclasses import replace
-from decimal import Decimal
 
-from fairway.kube.objects import RawQuantity
 from queue_dispatcher.api.ageing import NO_AGEING
 from queue_dispatcher.api.cluster_queue import (
-    WEIGHT_MILLI,
     ClusterQueue,
     FlavorFungibility,
     FlavorPreference,
@@ -31,11 +27,11 @@ from queue_dispatcher.api.objects import (
     ScoringStrategySpec,
 )
 from queue_dispatcher.api.reading.admission_checks import read_admission_checks
-from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, shown
+from queue_dispatcher.api.reading.fair_sharing import read_budgets, read_fair_sharing
+from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, weight_milli
+from queue_dispatcher.api.reading.history import read_history
 from queue_dispatcher.api.reading.reservation import read_reservation
 from queue_dispatcher.api.reading.resource_groups import read_resource_groups
-
-_WEIGHT = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
 
 
 def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
@@ -48,7 +44,7 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         groups=read_resource_groups(
             spec.resource_groups or (), parent != "", "spec.resourceGroups", problems
         ),
-        weight_milli=_weight_milli(spec.weight, problems),
+        weight_milli=weight_milli(spec.weight, problems),
         strategy=choice(
             spec.queueing_strategy,
             QueueingStrategy.BACKFILL_FIFO,
@@ -64,20 +60,11 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         preemption=_preemption(spec.preemption or PreemptionSpec(), problems),
         reservation=read_reservation(spec.reservation or ReservationSpec(), "spec.reservation", problems),
         checks=read_admission_checks(spec.admission_checks or (), "spec.admissionChecks", problems),
+        fair_sharing=read_fair_sharing(spec.fair_sharing, "spec.fairSharing", problems),
+        budgets=read_budgets(spec.budgets or (), "spec.budgets", problems),
         problems=problems.found,
+        history=read_history(stated.status.history if stated.status is not None else None),
     )
-
-
-def _weight_milli(raw: RawQuantity, problems: Problems) -> int:
-    if raw is None:
-        return WEIGHT_MILLI
-    text = raw if isinstance(raw, str) else repr(raw)
-    milli = int(Decimal(text) * 1000) if _WEIGHT.fullmatch(text) else 0
-    if milli > 0:
-        return milli
-    expected = "expected a number above 0 and below 10000 with at most three decimals, such as 2 or 0.5"
-    problems.add("spec.weight", f"{shown(raw)}: {expected}; read as 1")
-    return WEIGHT_MILLI
 
 
 def _scoring(stated: ScoringStrategySpec, problems: Problems) -> ScoringStrategy:

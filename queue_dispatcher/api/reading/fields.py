@@ -4,6 +4,7 @@ Nothing raises: a reader of an object passes one `Problems` through all of its f
 """
 
 import re
+from decimal import Decimal
 from enum import StrEnum
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from fairway.resources import CPU
 from fairway.selectors import SelectorError
 from fairway.service.durations import LONGEST, DurationError, TooLongDurationError, parse_duration_s
 from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.api.cluster_queue import WEIGHT_MILLI
 from queue_dispatcher.api.objects import AgeingSpec
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.quota import WHOLE_MILLI_PERCENT, ZERO, Amount, Percent, Quota
@@ -25,6 +27,8 @@ MAX_INT32 = 2**31 - 1
 _NANO_PER_MILLI = 1_000_000
 _PERCENT = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,3}))?%")
 _SHOWN = 40
+_WEIGHT = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
+_DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?")
 
 Choice = TypeVar("Choice", bound=StrEnum)
 Default = TypeVar("Default", int, None)
@@ -126,6 +130,34 @@ def amount(name: str, raw: RawQuantity, field: str, problems: Problems) -> int |
         problems.add(field, f"{found}: expected a quantity of at least 0; read as 0")
         return None
     return nano // (_NANO_PER_MILLI if name == CPU else NANO)
+
+
+def milli(raw: RawQuantity, default: Default, field: str, problems: Problems) -> int | Default:
+    """Thousandths of a number from 0 on, below 1000000, of three decimals at most; ``default`` where none is
+    said, or a wrong one.
+    """
+    if raw is None:
+        return default
+    text = raw if isinstance(raw, str) else repr(raw)
+    if _DECIMAL.fullmatch(text):
+        return int(Decimal(text) * 1000)
+    meanwhile = "read as if it were not there" if default is None else f"read as {default / 1000:g}"
+    expected = "expected a number of at least 0 and below 1000000 with at most three decimals"
+    problems.add(field, f"{shown(raw)}: {expected}; {meanwhile}")
+    return default
+
+
+def weight_milli(raw: RawQuantity, problems: Problems) -> int:
+    """Thousandths of a weight; a wrong one is 1."""
+    if raw is None:
+        return WEIGHT_MILLI
+    text = raw if isinstance(raw, str) else repr(raw)
+    found = int(Decimal(text) * 1000) if _WEIGHT.fullmatch(text) else 0
+    if found > 0:
+        return found
+    expected = "expected a number above 0 and below 10000 with at most three decimals, such as 2 or 0.5"
+    problems.add("spec.weight", f"{shown(raw)}: {expected}; read as 1")
+    return WEIGHT_MILLI
 
 
 def quota(name: str, raw: RawQuantity, field: str, problems: Problems) -> Quota:

@@ -3,7 +3,7 @@
 from fairway.selectors import is_label_key
 from fairway.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from queue_dispatcher.api.objects import CapacityPolicySpec, ResourceFlavorObject
-from queue_dispatcher.api.reading.fields import Problems, amount, integer, selector, shown
+from queue_dispatcher.api.reading.fields import Problems, amount, integer, milli, selector, shown
 from queue_dispatcher.api.resource_flavor import Capacity, FromClusters, FromEstimator, ResourceFlavor, Static
 
 _STATIC, _FROM_CLUSTERS, _FROM_ESTIMATOR = "Static", "FromClusters", "FromEstimator"
@@ -27,6 +27,7 @@ def read_resource_flavor(stated: ResourceFlavorObject) -> ResourceFlavor:
         tolerations=_tolerations(spec.tolerations or [], problems),
         capacity=_capacity(spec.capacity_policy, problems),
         headroom_percent=integer(spec.headroom_percent, 0, 100, 0, 100, "spec.headroomPercent", problems),
+        price_milli=milli(spec.price, None, "spec.price", problems),
         problems=problems.found,
     )
 

@@ -51,4 +51,5 @@ def test_a_status_is_the_same_after_a_round_trip() -> None:
         "pending": 0,
         "admitted": 0,
         "conditions": [],
+        "history": None,
     }

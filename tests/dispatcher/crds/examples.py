@@ -69,6 +69,14 @@ def gpus(**limits: Json) -> Json:
     return group(["gpu"], h100=[{"name": "gpu", "nominalQuota": 8, **limits}])
 
 
+def _weighing(weight: Json) -> tuple[tuple[str, Json], ...]:
+    """Both kinds of queues, of such a weight."""
+    return (
+        ("ClusterQueue", queue(weight=weight)),
+        ("LocalQueue", {"clusterQueue": "a", "weight": weight}),
+    )
+
+
 NOT_UNIQUE = "Duplicate value"
 PAIR = "each flavor needs exactly one quota for each of coveredResources"
 ONE_GROUP = "a resource can be covered by one group only"
@@ -81,6 +89,7 @@ ABOVE_ZERO = "must be above 0"
 PATTERN = "should match"
 _KEPT = "spec.reservation"
 _CHECKS = "spec.admissionChecks"
+_HALF_LIFE = "spec.fairSharing.halfLife"
 _GROUPS = "spec.resourceGroups"
 _QUOTA = "spec.resourceGroups[0].flavors[0].resources[0]"
 
@@ -319,11 +328,12 @@ QUEUES = (
     Example("a group of no flavor", "ClusterQueue", queue(group(["gpu"])), "at least 1", _GROUPS),
     Example("no covered resources", "ClusterQueue", queue(group([], x=[])), "at least 1", _GROUPS),
     *(
-        Example(f"weight {text}", "ClusterQueue", queue(weight=text))
+        Example(f"weight {text}", kind, spec)
         for text in (1, 9999, "0.5", "2", "0.001")
+        for kind, spec in _weighing(text)
     ),
     *(
-        Example(f"weight {text}", "ClusterQueue", queue(weight=text), refused, "spec.weight")
+        Example(f"weight {text}", kind, spec, refused, "spec.weight")
         for text, refused in (
             (0, ABOVE_ZERO),
             ("0", ABOVE_ZERO),
@@ -334,6 +344,41 @@ QUEUES = (
             ("0.0001", PATTERN),
             ("1e3", PATTERN),
         )
+        for kind, spec in _weighing(text)
+    ),
+    *(
+        Example(f"shared {stated}", "ClusterQueue", queue(fairSharing=stated))
+        for stated in ({}, {"halfLife": "1s"}, {"halfLife": "2562047h"})
+    ),
+    *(
+        Example(f"shared {text}", "ClusterQueue", queue(fairSharing={"halfLife": text}), refused, _HALF_LIFE)
+        for text, refused in (("0s", ABOVE_ZERO), ("7d", PATTERN), ("2562048h", "must be at most 2562047h"))
+    ),
+    *(
+        Example(f"budget {stated}", "ClusterQueue", queue(budgets=[{"name": "team", **stated}]))
+        for stated in (
+            {"deviceHours": 0},
+            {"deviceHours": "999999.999", "period": "Day", "policy": "Hard"},
+            {"deviceHours": 720, "period": "Week", "policy": "Soft"},
+        )
+    ),
+    *(
+        Example(
+            f"budget {stated}", "ClusterQueue", queue(budgets=[{"name": "team", **stated}]), refused, field
+        )
+        for stated, refused, field in (
+            ({}, "Required", "spec.budgets[0].deviceHours"),
+            ({"deviceHours": -1}, "should be", "spec.budgets[0].deviceHours"),
+            ({"deviceHours": 1000000}, "should be", "spec.budgets[0].deviceHours"),
+            ({"deviceHours": "much"}, PATTERN, "spec.budgets[0].deviceHours"),
+            ({"deviceHours": 1, "period": "Year"}, "Unsupported", "spec.budgets[0].period"),
+            ({"deviceHours": 1, "policy": "Firm"}, "Unsupported", "spec.budgets[0].policy"),
+        )
+    ),
+    *(Example(f"price {text}", "ResourceFlavor", {"price": text}) for text in (0, 3, "2.49", "0.001")),
+    *(
+        Example(f"price {text}", "ResourceFlavor", {"price": text}, refused, "spec.price")
+        for text, refused in ((-1, "should be"), ("2.4999", PATTERN), ("cheap", PATTERN))
     ),
     *(
         Example(f"strategy {word}", "ClusterQueue", queue(queueingStrategy=word))
