@@ -148,6 +148,41 @@ class Usage(View, frozen=True):
     reserved: int = 0
 
 
+class UsedView(View, frozen=True):
+    """What was ever used: device-hours, and what they cost by the prices of flavors, both in thousandths."""
+
+    device_hours_milli: int
+    cost_milli: int
+
+
+class BudgetView(View, frozen=True):
+    """What of a budget was used in the period under way, device-hours in thousandths.
+
+    ``period``: Day, Week or Month; ``policy``: Soft or Hard. ``renews_at``: when the next one begins.
+    """
+
+    name: str
+    period: str
+    policy: str
+    device_hours_milli: int
+    used_milli: int
+    renews_at: str
+
+
+class SharerView(View, frozen=True):
+    """A LocalQueue of a ClusterQueue that is shared by use. Amounts are in thousandths.
+
+    ``share``: what it goes by, the least first; ``decayed``: device-hours by price and half-life.
+    """
+
+    namespace: str
+    name: str
+    weight_milli: int
+    share_milli: int
+    decayed_milli: int
+    used: UsedView
+
+
 class QueueView(View, frozen=True):
     """One ClusterQueue. ``share_milli``: its weighted dominant share, thousandths; 0 within its quota.
 
@@ -156,7 +191,9 @@ class QueueView(View, frozen=True):
     with the workloads. ``behind_s``: how long ago half of what members have reported nothing of was
     released, in seconds; 0 where there is none. ``starting``: how many were released and have never run as a
     whole; ``starts``: the first of those that the reader may see, by their release. Both are told with the
-    workloads only. ``reservations``: how many of its workloads hold one.
+    workloads only. ``reservations``: how many of its workloads hold one. ``used``: none where nobody asks what
+    it uses. ``sharers``: its LocalQueues, where they share it, of namespaces that the reader may see, whose
+    turn is next first; with the workloads only.
     """
 
     name: str
@@ -176,6 +213,9 @@ class QueueView(View, frozen=True):
     reservations: int = 0
     starting: int = 0
     starts: list[WorkloadView] = []
+    used: UsedView | None = None
+    budgets: list[BudgetView] = []
+    sharers: list[SharerView] = []
 
 
 class QueueList(View, frozen=True):
@@ -201,7 +241,10 @@ class QueueList(View, frozen=True):
 
 
 class LocalQueueView(View, frozen=True):
-    """One LocalQueue and its pending workloads; ``starting`` and ``starts`` as in `QueueView`."""
+    """One LocalQueue and its pending workloads; ``starting`` and ``starts`` as in `QueueView`.
+
+    ``sharing``: what it has used, where it shares its ClusterQueue.
+    """
 
     namespace: str
     name: str
@@ -213,6 +256,7 @@ class LocalQueueView(View, frozen=True):
     workloads: list[WorkloadView] = []
     starting: int = 0
     starts: list[WorkloadView] = []
+    sharing: SharerView | None = None
 
 
 class WorkloadList(View, frozen=True):

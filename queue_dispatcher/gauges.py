@@ -47,8 +47,10 @@ class Readings:
     ``reservations``: by ClusterQueue, of those with any; of the leader, which alone knows them.
     ``states``: bindings by state. ``fits_but_waits_s``: for how long the workload that has waited longest
     with quota and room for it has not been released. ``overdue_s``: by ClusterQueue and ServiceClass, for how
-    long the first should have started by its maxWait, 0 where none is late. ``observes``: all of it is only
-    what would be.
+    long the first should have started by its maxWait, 0 where none is late. ``costs``: by ClusterQueue of
+    which it is counted. ``budgets``: by ClusterQueue and name, device-hours used and stated. ``local_usage``:
+    by ClusterQueue that is shared, namespace and LocalQueue, device-hours by price and half-life.
+    ``observes``: all of it is only what would be.
     """
 
     is_leading: bool = False
@@ -60,6 +62,9 @@ class Readings:
     usage: Sequence[UsageReading] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
     reservations: Mapping[str, ReservationsReading] = field(default_factory=dict)
+    costs: Mapping[str, float] = field(default_factory=dict)
+    budgets: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    local_usage: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     in_flight: int = 0
     parked: int = 0
     window: int = 0
@@ -95,18 +100,17 @@ def _process_metrics(now: Readings) -> Iterator[Metric]:
 
 
 def _queue_metrics(now: Readings) -> Iterator[Metric]:
-    def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-        return GaugeMetricFamily(f"{_P}{name}", text, labels=labels)
-
-    pending = gauge("pending", "Workloads that wait; without a queue where none can be told", "cluster_queue")
+    pending = _gauge(
+        "pending", "Workloads that wait; without a queue where none can be told", "cluster_queue"
+    )
     for queue, count in now.pending.items():
         pending.add_metric([queue], count)
     yield pending
-    unadmitted = gauge("unadmitted", "Workloads that wait, by reason", "cluster_queue", "reason")
+    unadmitted = _gauge("unadmitted", "Workloads that wait, by reason", "cluster_queue", "reason")
     for (queue, reason), count in now.unadmitted.items():
         unadmitted.add_metric([queue, reason], count)
     yield unadmitted
-    overdue = gauge(
+    overdue = _gauge(
         "max_wait_overdue_seconds",
         "For how long the workload that should have started first by its maxWait is late; 0 if none is",
         "cluster_queue",
@@ -115,36 +119,57 @@ def _queue_metrics(now: Readings) -> Iterator[Metric]:
     for (queue, service_class), late_s in now.overdue_s.items():
         overdue.add_metric([queue, service_class], late_s)
     yield overdue
-    states = gauge("bindings", "Bindings in scope, by state", "state")
+    states = _gauge("bindings", "Bindings in scope, by state", "state")
     for state, count in now.states.items():
         states.add_metric([state], count)
     yield states
     where = ("cluster_queue", "flavor", "resource")
-    used = gauge("queue_usage", "What is charged; milli-cores of cpu, whole units of all else", *where)
+    used = _gauge("queue_usage", "What is charged; milli-cores of cpu, whole units of all else", *where)
     for usage in now.usage:
         used.add_metric([usage.queue, usage.flavor, usage.resource], usage.used)
     yield used
-    nominal = gauge("queue_nominal", "What the queue owns", *where)
+    nominal = _gauge("queue_nominal", "What the queue owns", *where)
     for usage in now.usage:
         nominal.add_metric([usage.queue, usage.flavor, usage.resource], usage.nominal)
     yield nominal
-    borrowed = gauge("queue_borrowed", "What is charged beyond what the queue and those below own", *where)
+    borrowed = _gauge("queue_borrowed", "What is charged beyond what the queue and those below own", *where)
     for usage in now.usage:
         borrowed.add_metric([usage.queue, usage.flavor, usage.resource], usage.borrowed)
     yield borrowed
-    reserved = gauge("queue_reserved", "What is kept for workloads that wait, by reservations", *where)
+    reserved = _gauge("queue_reserved", "What is kept for workloads that wait, by reservations", *where)
     for usage in now.usage:
         reserved.add_metric([usage.queue, usage.flavor, usage.resource], usage.reserved)
     yield reserved
     yield from _reservation_metrics(now.reservations)
-    shares = gauge("weighted_share", "Dominant share beyond the quota, by weight; 0 within", "cluster_queue")
+    shares = _gauge("weighted_share", "Dominant share beyond the quota, by weight; 0 within", "cluster_queue")
     for queue, share in now.shares.items():
         shares.add_metric([queue], share)
     yield shares
-    objects = gauge("objects", "Objects held, by resource", "resource")
+    yield from _history_metrics(now)
+    objects = _gauge("objects", "Objects held, by resource", "resource")
     for resource, count in now.objects.items():
         objects.add_metric([resource], count)
     yield objects
+
+
+def _history_metrics(now: Readings) -> Iterator[Metric]:
+    costs = _gauge("queue_cost", "What the queue has cost so far, by the prices of flavors", "cluster_queue")
+    for queue, cost in now.costs.items():
+        costs.add_metric([queue], cost)
+    yield costs
+    told = "Device-hours of a budget that are used in its period"
+    spent = _gauge("budget_used_device_hours", told, "cluster_queue", "budget")
+    stated = _gauge("budget_device_hours", "Device-hours of a budget", "cluster_queue", "budget")
+    for labels, (used_hours, stated_hours) in now.budgets.items():
+        spent.add_metric(labels, used_hours)
+        stated.add_metric(labels, stated_hours)
+    yield spent
+    yield stated
+    told = "Device-hours by price and half-life of LocalQueues that share their ClusterQueue"
+    local = _gauge("local_queue_usage", told, "cluster_queue", "namespace", "local_queue")
+    for sharer, hours in now.local_usage.items():
+        local.add_metric(sharer, hours)
+    yield local
 
 
 def _reservation_metrics(reservations: Mapping[str, ReservationsReading]) -> Iterator[Metric]:
@@ -163,9 +188,13 @@ def _reservation_metrics(reservations: Mapping[str, ReservationsReading]) -> Ite
         ),
     )
     for name, text, of in rows:
-        found = GaugeMetricFamily(f"{_P}{name}", text, labels=("cluster_queue",))
+        found = _gauge(name, text, "cluster_queue")
         for queue, reading in reservations.items():
             value = of(reading)
             if value is not None:
                 found.add_metric([queue], value)
         yield found
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{_P}{name}", text, labels=labels)

@@ -16,6 +16,7 @@ from rich.text import Text
 from admin.printable import counted, short_key, since
 from admin.tables import Column, Kind, numbers
 from admin.terminal.console import Grid, grid, number, shown, title
+from admin.terminal.histories import exhausted, histories, sharing_in_words
 from admin.terminal.reservations import reservation_facts
 from admin.terminal.starts import start_facts, starting
 from fairway.resources import format_amount, is_extended
@@ -54,6 +55,7 @@ def queue_tables(queues: QueueList, look: Look) -> Group:
         parts.append(shown("told by a replica that does not lead; it is a moment behind", style="dim"))
     if queues.queues:
         parts += [_tree(queues.queues, look), *_complaints(queues.queues)]
+        parts += [line for queue in queues.queues for line in exhausted(queue)]
     else:
         taken = f"No queue takes workloads of {look.where}." if look.where else "There is no ClusterQueue."
         parts.append(shown(taken, 400))
@@ -83,6 +85,7 @@ def queue_page(queue: QueueView, look: Look) -> Group:
         )
     )
     parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look), *_late(queue)]
+    parts += histories(queue)
     parts += starting(queue, wide=look.wide)
     return Group(*parts, *_line(queue.workloads, look, queue.pending, queue.other_pending))
 
@@ -92,7 +95,8 @@ def local_queue_page(queue: LocalQueueView, look: Look) -> Group:
     parts: list[RenderableType] = [title(f"LocalQueue {queue.namespace}/{queue.name}")]
     holds = f"{queue.admitted} admitted, {queue.pending} pending"
     parts.append(shown(f"of ClusterQueue {queue.cluster_queue or '-'}, {holds}", 200))
-    parts += [*_wrong(queue.stopped, queue.problems), *starting(queue, wide=look.wide)]
+    parts += [*sharing_in_words(queue.sharing), *_wrong(queue.stopped, queue.problems)]
+    parts += starting(queue, wide=look.wide)
     return Group(*parts, *_line(queue.workloads, look, queue.pending))
 
 

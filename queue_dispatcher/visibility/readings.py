@@ -9,6 +9,7 @@ from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.gauges import Readings, ReservationsReading, UsageReading
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.sources import Sources
+from queue_dispatcher.visibility.histories import budgets, sharer, used_by
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.waiting import beside, counts
 
@@ -47,6 +48,20 @@ def reading(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Gen
         share = cache.charges.ledger.share(name, ())
         if share:
             shares[name] = share[0] / SHARE_ONE
+    costs: dict[str, float] = {}
+    budget_hours: dict[tuple[str, str], tuple[float, float]] = {}
+    local_usage: dict[tuple[str, str, str], float] = {}
+    for name, stated in list(cache.queues.queues.cluster_queues.items()):
+        yield
+        if (used := used_by(cache, stated, now_ms)) is not None:
+            costs[name] = used.cost_milli / 1000
+        for budget in budgets(cache, stated, now_ms):
+            budget_hours[name, budget.name] = (budget.used_milli / 1000, budget.device_hours_milli / 1000)
+    for local in list(cache.queues.local_queues.values.values()):
+        yield
+        if (shared := sharer(cache, local, now_ms)) is not None:
+            key = (local.cluster_queue, local.namespace, local.name)
+            local_usage[key] = shared.decayed_milli / 1000
     oldest_ms = min(controller.view.full_since_ms.values(), default=None)
     return Readings(
         is_leading=controller.is_leading,
@@ -58,6 +73,9 @@ def reading(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Gen
         usage=usage,
         shares=shares,
         reservations=_reservations(controller.view.reservations, now_ms),
+        costs=costs,
+        budgets=budget_hours,
+        local_usage=local_usage,
         in_flight=len(cache.running.in_flight),
         parked=len(cache.running.parked),
         window=dispatcher.window.size,

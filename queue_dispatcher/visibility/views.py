@@ -43,6 +43,7 @@ from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal, unplaced
 from queue_dispatcher.visibility.etas import eta_view
+from queue_dispatcher.visibility.histories import budgets, sharer, sharers, used_by
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
 from queue_dispatcher.visibility.reservations import given_up_note, reservation_of
 from queue_dispatcher.visibility.starts import (
@@ -133,6 +134,7 @@ class Views:
         for _, kind, count in chain(in_line, beside(self._cache, only=name)):
             waiting[kind] = waiting.get(kind, 0) + count
         admitted = self._cache.tally.admitted.get(name, 0)
+        stated = self._cache.queues.queues.cluster_queues[name]
         found = self._queue(name, admitted, waiting, self._line(name, offset, limit))
         starting = [entry for entry, _ in self._cache.idle(name) if is_starting(entry)]
         return msgspec.structs.replace(
@@ -140,6 +142,7 @@ class Views:
             other_pending=self._others_in(name),
             starting=len(starting),
             starts=self._starts(filter(self._sees, starting)),
+            sharers=sharers(self._cache, stated, self._now_ms, self._viewer.sees),
         )
 
     def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
@@ -169,6 +172,7 @@ class Views:
             workloads=[self.workload(row.entry, row) for row in islice(standing, offset, offset + limit)],
             starting=len(starting),
             starts=self._starts(starting),
+            sharing=sharer(self._cache, local, self._now_ms),
         )
 
     def workloads(self, namespace: str, name: str) -> WorkloadList:
@@ -278,6 +282,8 @@ class Views:
             workloads=workloads or [],
             behind_s=idle.behind_s,
             reservations=sum(one.item.queue == name for one in self._reservations.values()),
+            used=used_by(self._cache, queue, self._now_ms),
+            budgets=budgets(self._cache, queue, self._now_ms),
         )
 
     def _starts(self, starting: Iterable[Entry]) -> list[WorkloadView]:

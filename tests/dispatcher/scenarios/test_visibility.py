@@ -27,11 +27,11 @@ from tests.dispatcher.scenarios.world import World, run
 T = TypeVar("T")
 
 
-async def full(world: World) -> list[str]:
+async def full(world: World, spec: Obj | None = None) -> list[str]:
     """Two run, five wait."""
     world.fleet(m1=100)
     world.add(f"{FAIRWAY}/clusterqueues", cluster_queue("root", {"m1": 2}))
-    world.queue("main", {"m1": 2}, parent="root")
+    world.queue("main", {"m1": 2}, **{"parent": "root", **(spec or {})})
     await world.start()
     keys = [world.submit(f"w{number}", gpus=2) for number in range(7)]
     await world.until(lambda: sum(map(world.is_placed, keys)) == 2)
@@ -166,6 +166,41 @@ def test_bad_questions_are_refused() -> None:
                     assert response.status == status, path
             async with session.post(f"http://{address}/visibility/v1/queues") as response:
                 assert response.status == 405
+
+    run(scenario)
+
+
+def test_what_is_used_is_written_once_a_minute_while_it_changes() -> None:
+    async def scenario(world: World) -> None:
+        keys = await full(world, {"fairSharing": {}})
+        clock = world.dispatcher.controller._clock
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            statuses = QueueStatuses(client, world.dispatcher, clock, lambda kind, outcome: None)
+            task = asyncio.create_task(statuses.run(lambda: True))
+            await world.passes(12)
+
+            def used() -> int:
+                records = world.api.store.collection("fairway.dev/v1alpha1", "localqueues").records
+                (status,) = (record.decode()["status"] for record in records.values())
+                return int(status["history"]["deviceMilliseconds"])
+
+            def written() -> int:
+                return sum(w.path.endswith("/localqueues/main/status") for w in world.api.writes.entries)
+
+            first, before = used(), written()
+            await world.passes(300)
+            assert 4 <= written() - before <= 5
+            assert 4 * 235_000 <= used() - first <= 4 * 305_000
+            for _ in range(4):
+                world.karmada.finish(keys)
+                await world.passes(10)
+            before = written()
+            last = used()
+            await world.passes(300)
+            # What only fades is worked out by whoever reads it.
+            assert (written(), used()) == (before, last)
+            task.cancel()
+            await asyncio.wait((task,))
 
     run(scenario)
 
@@ -386,9 +421,10 @@ def test_events_tell_of_those_that_stand_for_others_once() -> None:
 
 def test_metrics_count_what_there_is() -> None:
     async def scenario(world: World) -> None:
-        await full(world)
+        budget = {"name": "day", "deviceHours": 9, "period": "Day"}
+        await full(world, {"fairSharing": {}, "budgets": [budget]})
         world.submit("nowhere", "none", gpus=1)
-        await world.passes(1)
+        await world.passes(9)
         assert world.running is not None
         clock = world.dispatcher.controller._clock
         registry = CollectorRegistry()
@@ -404,6 +440,10 @@ def test_metrics_count_what_there_is() -> None:
             'fairway_bindings{state="Placed"} 2.0',
             f'fairway_queue_usage{{cluster_queue="main",flavor="m1",resource="{GPU}"}} 4.0',
             f'fairway_queue_borrowed{{cluster_queue="main",flavor="m1",resource="{GPU}"}} 2.0',
+            'fairway_queue_cost{cluster_queue="main"} 0.01',
+            'fairway_budget_used_device_hours{budget="day",cluster_queue="main"} 0.01',
+            'fairway_budget_device_hours{budget="day",cluster_queue="main"} 9.0',
+            'fairway_local_queue_usage{cluster_queue="main",local_queue="main",namespace="team"} 0.01',
             "fairway_leading 1.0",
             "fairway_synced 1.0",
         ):

@@ -1,16 +1,20 @@
-"""LocalQueues share a queue over time, budgets are kept, and a restart counts nothing twice."""
+"""LocalQueues share a queue over time, budgets are kept, a restart counts nothing twice, and all is told."""
 
 from collections.abc import Mapping
 from itertools import pairwise
+from math import log
 
 import msgspec
 import pytest
 
+from fairway.visibility import BudgetView, UsedView
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.api.reading.history import cluster_queue_history, local_queue_history
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.turn.events import Led
 from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.visibility.viewer import Viewer
+from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, local_queue
 from tests.dispatcher.turn.builders import Plane
 
@@ -342,3 +346,59 @@ def test_a_price_counts_from_when_it_is_stated() -> None:
     plane.passes(100, step_s=10)
     history = plane.cache.usages.of_local("team/a", plane.now.day_ms)
     assert (history.device_ms, history.cost) == (400_000, 200_000 * 1000 + 200_000 * 2500)
+
+
+# What is told.
+
+
+def test_people_are_told_who_has_used_what_and_what_is_left() -> None:
+    plane = Shared(spec={"fairSharing": {"halfLife": "1h"}, **budget(3, "Hard")}, weights={"b": 2})
+    plane.feed(RESOURCE_FLAVORS, flavor("m1", "m1", price="2.5"))
+    plane.turn()
+    plane.runs("one", "a", 2)
+    plane.passes(3600, step_s=600)
+    now_ms = plane.now.day_ms
+    queue = Views(plane.cache, plane.state.view, now_ms).queue("main", 0, 10)
+    assert queue is not None
+    assert queue.used == UsedView(2000, 5000)
+    assert queue.budgets == [BudgetView("team", "Day", "Hard", 3000, 2000, "2027-01-16T00:00:00.000Z")]
+    decayed = 2 * 2.5 / 2 / log(2) * 1000
+    entry = 2 * 2.5 * 1000 / 12
+    b, _, a = queue.sharers
+    assert (b.name, b.weight_milli, b.share_milli, b.decayed_milli) == ("b", 2000, 0, 0)
+    assert (a.name, a.weight_milli, a.used) == ("a", 1000, UsedView(2000, 5000))
+    assert (a.decayed_milli, a.share_milli) == (int(decayed), int(decayed + entry))
+    local = Views(plane.cache, plane.state.view, now_ms).local_queue("team", "a", 0, 10)
+    assert local is not None
+    assert local.sharing == a
+    outsider = Views(plane.cache, plane.state.view, now_ms, Viewer(frozenset({"elsewhere"}))).queue(
+        "main", 0, 10
+    )
+    assert outsider is None
+
+
+def test_where_nobody_asks_nothing_is_told() -> None:
+    plane = Shared(spec={})
+    plane.runs("one", "a", 2)
+    plane.passes(60)
+    views = Views(plane.cache, plane.state.view, plane.now.day_ms)
+    queue, local = views.queue("main", 0, 10), views.local_queue("team", "a", 0, 10)
+    assert queue is not None
+    assert local is not None
+    assert (queue.used, queue.budgets, queue.sharers, local.sharing) == (None, [], [], None)
+
+
+def test_positions_are_in_the_order_of_now() -> None:
+    plane = Shared(gpus=1)
+    plane.runs("one", "a", 1)
+    plane.passes(60)
+    for name, queue in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("b2", "b")):
+        plane.submit(name, queue, gpus=1)
+        plane.elapsed_ms += 1000
+    plane.turn()
+    views = Views(plane.cache, plane.state.view, plane.now.day_ms)
+    found = views.queue("main", 0, 10)
+    assert found is not None
+    assert [one.name for one in found.workloads] == ["b1", "b2", "a1", "a2"]
+    assert [one.position_in_cluster_queue for one in found.workloads] == [1, 2, 3, 4]
+    assert [one.position_in_local_queue for one in found.workloads] == [1, 2, 1, 2]
