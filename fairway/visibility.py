@@ -191,9 +191,9 @@ class QueueView(View, frozen=True):
     with the workloads. ``behind_s``: how long ago half of what members have reported nothing of was
     released, in seconds; 0 where there is none. ``starting``: how many were released and have never run as a
     whole; ``starts``: the first of those that the reader may see, by their release. Both are told with the
-    workloads only. ``reservations``: how many of its workloads hold one. ``used``: none where nobody asks what
-    it uses. ``sharers``: its LocalQueues, where they share it, of namespaces that the reader may see, whose
-    turn is next first; with the workloads only.
+    workloads only. ``reservations``: how many of its workloads hold one. ``used``: none where nobody asks
+    what it uses. ``sharers``: its LocalQueues, where they share it, of namespaces that the reader may see,
+    whose turn is next first; with the workloads only.
     """
 
     name: str

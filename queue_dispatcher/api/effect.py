@@ -9,6 +9,7 @@ from typing import Final
 
 from queue_dispatcher.api.cluster_queue import (
     NO_PREEMPTION,
+    WEIGHT_MILLI,
     ClusterQueue,
     QueueingStrategy,
     ScoringStrategy,
@@ -30,16 +31,27 @@ Stated = ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor
 """What administrators state."""
 
 
-def without_effect(of: Stated, unplaced: str = "") -> tuple[Problem, ...]:
+def unshared(queue: ClusterQueue | None) -> str:
+    """Why the weights of the LocalQueues of a queue count for nothing, for `without_effect`; empty where they
+    do, or there is none.
+    """
+    if queue is None or queue.fair_sharing is not None:
+        return ""
+    return f"ClusterQueue {queue.name} states no spec.fairSharing, so who came first goes first"
+
+
+def without_effect(of: Stated, unplaced: str = "", *, unshared: str = "") -> tuple[Problem, ...]:
     """The fields of an object that say other than what is done anyway, and do nothing, in their order.
 
     ``unplaced``: of a ClusterQueue, why no releases of it say where they go; empty where they do. Where
-    nothing waits in it, that is `IS_ABOVE_OTHERS`.
+    nothing waits in it, that is `IS_ABOVE_OTHERS`. ``unshared``: of a LocalQueue, see `unshared`.
     """
     match of:
         case ClusterQueue():
             return tuple(_of_cluster_queue(of, unplaced))
-        case LocalQueue() | ServiceClass():
+        case LocalQueue():
+            return tuple(_of_local_queue(of, unshared))
+        case ServiceClass():
             return ()
         case ResourceFlavor():
             return tuple(_of_flavor(of))
@@ -72,6 +84,11 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
         ):
             if stated:
                 yield Problem(f"spec.{field}", f"no effect: {unplaced}")
+
+
+def _of_local_queue(queue: LocalQueue, unshared: str) -> Iterator[Problem]:
+    if unshared and queue.weight_milli != WEIGHT_MILLI:
+        yield Problem("spec.weight", f"no effect: {unshared}")
 
 
 def _unreserved(queue: ClusterQueue, unplaced: str) -> str:

@@ -7,7 +7,7 @@ anew. Between changes of what is held nothing is computed until somebody asks.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queue_dispatcher.api.budget import Budget
 from queue_dispatcher.api.cluster_queue import WEIGHT_MILLI, ClusterQueue
@@ -19,6 +19,10 @@ from queue_dispatcher.cycle.sharing import Sharing, share, sharing
 from queue_dispatcher.ledger.accrual import IDLE, Rate, Run, Terms, advanced, restored
 from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 
+SHARE_EVERY_MS: Final = 1_000
+"""For so long shares are not worked out anew: thousands of LocalQueues are put in order many times a
+second."""
+
 
 class _Held(NamedTuple):
     local: str
@@ -27,15 +31,23 @@ class _Held(NamedTuple):
     since_ms: int
 
 
+class _Share(NamedTuple):
+    at_ms: int
+    unweighted: int
+
+
 @dataclass(slots=True)
 class _Account:
-    """``history``: None until it has been read; ``written``: what it was read from."""
+    """``history``: None until it has been read; ``written``: what it was read from. ``share``: as it was
+    worked out last, None where something has changed since.
+    """
 
     history: History | None = None
     written: History | None = None
     rate: Rate = IDLE
     terms: Terms = field(default_factory=Terms)
     runs: dict[str, Run] = field(default_factory=dict)
+    share: _Share | None = None
 
 
 class Usages:
@@ -67,7 +79,7 @@ class Usages:
         """Whether this process writes the statuses from now on; either way they are read once more."""
         self._is_leading = is_leading
         for account in (*self._of_queue.values(), *self._of_local.values()):
-            account.history = None
+            account.history = account.share = None
 
     def flavor_changed(self, before: ResourceFlavor | None, after: ResourceFlavor | None) -> None:
         """What a flavor's devices count may be another from now on."""
@@ -124,11 +136,16 @@ class Usages:
         return self._now(_account(self._of_local, key), written, terms, now_ms)
 
     def share(self, key: str, now_ms: int) -> int:
-        """What a LocalQueue goes by; see `queue_dispatcher.cycle.sharing.share`."""
+        """What a LocalQueue goes by; see `queue_dispatcher.cycle.sharing.share`. While it holds the same, as
+        it was within the last second.
+        """
         stated = self._queues.local_queues.values.get(key)
         weight_milli = stated.weight_milli if stated is not None else WEIGHT_MILLI
-        decayed = self.of_local(key, now_ms).decayed
-        return share(decayed, self._of_local[key].rate.price_milli, weight_milli)
+        account = _account(self._of_local, key)
+        if account.share is None or not 0 <= now_ms - account.share.at_ms < SHARE_EVERY_MS:
+            price_milli, decayed = account.rate.price_milli, self.of_local(key, now_ms).decayed
+            account.share = _Share(now_ms, share(decayed, price_milli, WEIGHT_MILLI))
+        return account.share.unweighted * WEIGHT_MILLI // weight_milli
 
     def sharing(self, queue: ClusterQueue, lines: Iterable[str], now_ms: int) -> Sharing | None:
         """Who of the LocalQueues has used how much; None where nobody shares the queue."""
@@ -189,7 +206,7 @@ class Usages:
         return Rate(sum(amount for amount, _ in devices), sum(amount * price for amount, price in devices))
 
     def _now(self, account: _Account, written: History | None, terms: Terms, now_ms: int) -> History:
-        is_news = not self._is_leading and written is not account.written
+        is_news = not self._is_leading and written != account.written
         if account.history is None or is_news:
             account.history = restored(written, account.runs.values(), now_ms, terms)
             account.written = written
@@ -215,5 +232,6 @@ def _prune(accounts: dict[str, _Account], stated: Mapping[str, object]) -> None:
 
 def _advance(account: _Account, now_ms: int) -> None:
     """Count what was held until now, before something else is; what has not been read yet is counted then."""
+    account.share = None
     if account.history is not None:
         account.history = advanced(account.history, account.rate, now_ms, account.terms)

@@ -17,9 +17,10 @@ from fairway.kube.errors import Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
-from queue_dispatcher.api.effect import Stated, without_effect
+from queue_dispatcher.api.effect import Stated, unshared, without_effect
 from queue_dispatcher.api.history import History
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.reading.history import cluster_queue_history, local_queue_history
 from queue_dispatcher.api.status import (
     ClusterQueueStatus,
@@ -229,7 +230,9 @@ class QueueStatuses:
     def _effective(self, path: str, of: Stated, why_unplaced: str = "") -> tuple[QueueCondition, ...]:
         before = self._before(path)
         generation = next((one.observed_generation for one in before), 0)
-        told = without_effect(of, why_unplaced)
+        queues = self._dispatcher.cache.queues.queues.cluster_queues
+        above = queues.get(of.cluster_queue) if isinstance(of, LocalQueue) else None
+        told = without_effect(of, why_unplaced, unshared=unshared(above))
         return effective(told, generation, format_ms(self._clock.now_ms()), before)
 
     def _active(self, path: str, refused: Refusal | None, notes: Iterable[str]) -> QueueCondition:

@@ -21,7 +21,7 @@ from fairway.visibility import (
     WorkloadView,
 )
 from queue_dispatcher.api.cluster_queue import ClusterQueue
-from queue_dispatcher.api.effect import without_effect
+from queue_dispatcher.api.effect import unshared, without_effect
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.state import (
     Adopted,
@@ -166,7 +166,13 @@ class Views:
             name=name,
             cluster_queue=local.cluster_queue,
             stopped=refused.text if refused is not None else "",
-            problems=[str(problem) for problem in (*local.problems, *without_effect(local))],
+            problems=[
+                str(problem)
+                for problem in (
+                    *local.problems,
+                    *without_effect(local, unshared=unshared(queues.cluster_queues.get(local.cluster_queue))),
+                )
+            ],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
             workloads=[self.workload(row.entry, row) for row in islice(standing, offset, offset + limit)],

@@ -12,13 +12,14 @@ from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.seen import Seen, seen
 from admin.doctor.program import DISPATCHER, chooses_clusters, needed
 from queue_dispatcher.api.cluster_queue import ClusterQueue
-from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES, Stated, without_effect
+from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES, Stated, unshared, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
     RESOURCE_FLAVORS,
     SERVICE_CLASSES,
 )
+from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
 
 
@@ -52,7 +53,8 @@ def _effect(evidence: Evidence) -> Iterator[Finding]:
     for subject, one in stated:
         above = IS_ABOVE_OTHERS if isinstance(one, ClusterQueue) and one.name in inner else ""
         known = above or ("" if isinstance(elsewhere, NotRead) else elsewhere)
-        for field in without_effect(one, known):
+        queue = queues.queues.cluster_queues.get(one.cluster_queue) if isinstance(one, LocalQueue) else None
+        for field in without_effect(one, known, unshared=unshared(queue)):
             yield Finding(
                 Verdict.WARNING,
                 subject,

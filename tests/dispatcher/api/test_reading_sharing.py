@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from queue_dispatcher.api.budget import MAX_BUDGETS, Budget, BudgetPolicy, Period
-from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, without_effect
+from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, unshared, without_effect
 from queue_dispatcher.api.fair_sharing import FairSharing
 from queue_dispatcher.api.history import History
 from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
@@ -167,3 +167,25 @@ def test_what_somebody_else_wrote_is_nothing(good: Kept, wrong: dict[str, Json])
 
 def test_a_status_without_a_history_is_nothing() -> None:
     assert read_history(None) is None
+
+
+@pytest.mark.parametrize(
+    ("shared", "weight", "told"),
+    [
+        ({}, 2, []),
+        (None, 1, []),
+        (
+            None,
+            2,
+            [
+                "spec.weight: no effect: ClusterQueue team-a states no spec.fairSharing, so who came first "
+                "goes first"
+            ],
+        ),
+    ],
+)
+def test_a_weight_of_what_is_not_shared_has_no_effect(shared: Json, weight: int, told: Sequence[str]) -> None:
+    local = read_local_queue(local_queue({"clusterQueue": "team-a", "weight": weight}))
+    queue = read_cluster_queue(cluster_queue({"fairSharing": shared}))
+    assert [str(one) for one in without_effect(local, unshared=unshared(queue))] == told
+    assert without_effect(local, unshared=unshared(None)) == ()
