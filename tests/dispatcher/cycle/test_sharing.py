@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.api.reservation import ReservationPolicy
+from queue_dispatcher.cycle.decide import AdmissionCycles, decide
 from queue_dispatcher.cycle.sharing import ENTRY_MS, Sharing, share, sharing
 from tests.dispatcher.cycle.builders import BACKFILL, STRICT, Fleet
 from tests.dispatcher.ledger.builders import cell, queue, root
@@ -144,6 +146,41 @@ def test_each_turn_is_that_of_the_least_share(
         shares[line] += of.after(line, ((cell("gpu"), size),))
         expected.append(name)
     assert fleet.cycle() == expected
+
+
+@CI
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.integers(0, 1)), max_size=20),
+    st.tuples(*[st.integers(0, 3)] * 3),
+    st.lists(
+        st.tuples(st.integers(1, 9), st.sampled_from("abc"), st.sampled_from([0, 0, 8])),
+        min_size=3,
+        max_size=6,
+    ),
+    st.sampled_from([STRICT, BACKFILL]),
+)
+def test_what_is_kept_of_cycles_changes_nothing(
+    work: list[tuple[str, int, int]],
+    hours: tuple[int, int, int],
+    rounds: list[tuple[int, str, int]],
+    strategy: QueueingStrategy,
+) -> None:
+    """Before each round all have used so many times as much, and one an hour more."""
+    fleet = fleet_of(used(a=0, b=0, c=0), gpu=12)
+    fleet.configure("team", strategy=strategy, reservation=ReservationPolicy(0, 10))
+    for number, (line, size, priority) in enumerate(work):
+        fleet.submit("team", f"{number:02}", line=line, at=number, priority=priority, gpu=size)
+    cycles = AdmissionCycles()
+    for times, more, tokens in rounds:
+        fleet.now_ms += 7
+        amounts = {line: of * times + (line == more) for line, of in zip("abc", hours, strict=True)}
+        fleet.configure("team", sharing=used(None, **amounts))
+        snapshot = fleet.snapshot(tokens=tokens)
+        kept, anew = cycles.decide(snapshot, fleet.now_ms), decide(snapshot, fleet.now_ms)
+        assert kept.actions == anew.actions
+        assert kept.reservations == anew.reservations
+        assert dict(kept.waits) == dict(anew.waits)
+        fleet.carry_out(kept)
 
 
 # Budgets.

@@ -206,6 +206,18 @@ def test_a_follower_that_comes_to_lead_goes_on_from_what_the_last_leader_wrote()
     assert plane.device_s("a") == 5000 + 40
 
 
+def test_what_was_written_until_the_moment_counts_for_who_comes_to_lead() -> None:
+    plane = Shared()
+    plane.runs("one", "a", 2)
+    plane.passes(10)
+    hear(plane.state, Led(False), plane.now)
+    other = {"time": format_ms(plane.now.day_ms), "decayed": "0", "deviceMilliseconds": "7000", "cost": "0"}
+    plane.write_status("a", other)
+    hear(plane.state, Led(True), plane.now)
+    plane.passes(10)
+    assert plane.device_s("a") == 7 + 20
+
+
 @pytest.mark.parametrize(
     ("history", "expected"),
     [
