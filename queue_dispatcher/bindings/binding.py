@@ -14,7 +14,7 @@ from queue_dispatcher.bindings.annotation import Malformed
 from queue_dispatcher.bindings.checks import NO_ANSWERS, Answer
 from queue_dispatcher.bindings.progress import ALL_RUNS, Progress
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.bindings.requeue import RequeueRecord, Suspended
 from queue_dispatcher.workloads.demand import NOTHING, Demand, Placed
 from queue_dispatcher.workloads.placement import Placement
 
@@ -71,6 +71,18 @@ class ScheduledCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class InPlace:
+    """Suspended in a cluster, as its requeue record says. ``leaving``: how many of its pods are still there
+    by the last report; ``has_done``: whether any has succeeded. ``elsewhere``: its placement by its policy.
+    """
+
+    by: Suspended
+    leaving: int
+    has_done: bool
+    elsewhere: Placement
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """A ResourceBinding, or with an empty ``namespace`` a ClusterResourceBinding.
 
@@ -86,7 +98,8 @@ class Binding:
     ``problems``: what in the spec cannot be understood, by field; such a workload is not admitted.
     ``notes``: what else is wrong. ``foreign_scheduler``: who is to place it, where that is none of Karmada's.
     ``progress``: what members report of what is placed; ``let_go_by``: whoever else cleared the hold of what
-    was never admitted.
+    was never admitted. ``suspended``: how it is suspended in a cluster; then none of it is ``placed``, and
+    its ``placement`` permits that cluster alone.
     """
 
     uid: str
@@ -123,6 +136,7 @@ class Binding:
     foreign_scheduler: str = ""
     progress: Progress = ALL_RUNS
     let_go_by: str = ""
+    suspended: InPlace | None = None
 
     @property
     def key(self) -> str:

@@ -32,7 +32,11 @@ def charged_queue(binding: Binding, queue: Resolved | Reason, *, is_credible: bo
 def is_charged(state: State, binding: Binding) -> bool:
     """Whether the binding holds anything: it was admitted or adopted, or part of it is placed."""
     match state:
-        case Foreign() | Finished() | Pending():
+        case Foreign() | Finished():
+            return False
+        case Pending() | Unresolved() if binding.suspended is not None:
+            return binding.suspended.leaving > 0
+        case Pending():
             return False
         case Unresolved() | Reassert():
             return bool(binding.placed)

@@ -86,6 +86,32 @@ def stop(binding: Binding, requeue: RequeueRecord) -> Patch:
     return _patch(binding, annotations=annotations, held=True, clusters=[])
 
 
+def suspend(binding: Binding, requeue: RequeueRecord) -> Patch:
+    """It is not to run on, and keeps what it has done: as `stop`, but it stays in its cluster with no pods.
+
+    Karmada gives the workload there as many pods at a time as the binding says, so none, and it goes on with
+    its release. Raises ValueError where ``requeue`` does not say where it is suspended.
+    """
+    if requeue.suspended is None:
+        raise ValueError(f"{binding.key}: expected where it is suspended")
+    annotations = {ADMISSION: None, REQUEUE: write_requeue(requeue)}
+    return _patch(binding, annotations=annotations, held=True, clusters=_without_pods(requeue))
+
+
+def wait_on(binding: Binding, requeue: RequeueRecord) -> Patch:
+    """It waits on as ``requeue`` says. Does not move the generation."""
+    return _patch(binding, annotations={REQUEUE: write_requeue(requeue)})
+
+
+def give_up(binding: Binding, requeue: RequeueRecord) -> Patch:
+    """It was suspended, and is taken off its cluster after all.
+
+    Raises ValueError as `clear` does.
+    """
+    _refuse_preserved(binding)
+    return _patch(binding, annotations={REQUEUE: write_requeue(requeue)}, held=True, clusters=[])
+
+
 def leave(binding: Binding, stays: Sequence[Placed]) -> Patch:
     """Off all clusters but where it ``stays``, so that Karmada places what is missing as when it grows.
 
@@ -125,13 +151,21 @@ def release(binding: Binding, resource_version: str) -> Patch:
 
 
 def clear(binding: Binding) -> Patch:
-    """Off all clusters and held: what Karmada placed of a workload that was taken back is undone.
+    """Off all clusters and held: what Karmada placed of a workload that was taken back is undone. What was
+    suspended is suspended again, where it was.
 
     Never for a binding that preserves resources on deletion: its pods would run on, managed by nobody.
     Raises ValueError for one.
     """
     _refuse_preserved(binding)
-    return _patch(binding, held=True, clusters=[])
+    requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
+    return _patch(binding, held=True, clusters=_without_pods(requeue))
+
+
+def _without_pods(requeue: RequeueRecord | None) -> list[object]:
+    """What stands for the clusters of what was taken back."""
+    stay = requeue.suspended if requeue is not None else None
+    return [] if stay is None else [{"name": stay.cluster}]
 
 
 def _stated(places: Sequence[Placed]) -> list[object]:

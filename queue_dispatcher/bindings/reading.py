@@ -12,7 +12,13 @@ import msgspec
 from fairway.names import ADMISSION, HELD_AT, QUEUE, REQUEUE, SERVICE_CLASS, SKIP
 from fairway.scope import asked_for
 from queue_dispatcher.bindings.annotation import Malformed, location
-from queue_dispatcher.bindings.binding import Binding, PolicyReference, ScheduledCondition, WorkloadReference
+from queue_dispatcher.bindings.binding import (
+    Binding,
+    InPlace,
+    PolicyReference,
+    ScheduledCondition,
+    WorkloadReference,
+)
 from queue_dispatcher.bindings.checks import read_answers
 from queue_dispatcher.bindings.demand_spec import read_demand, read_placed
 from queue_dispatcher.bindings.interning import Interner
@@ -20,11 +26,13 @@ from queue_dispatcher.bindings.objects import BindingSpec, BindingStatus, Resour
 from queue_dispatcher.bindings.placement_spec import read_placement
 from queue_dispatcher.bindings.progress import let_go_by, progress_of
 from queue_dispatcher.bindings.record import AdmissionRecord, parse_record
-from queue_dispatcher.bindings.requeue import parse_requeue
+from queue_dispatcher.bindings.requeue import RequeueRecord, parse_requeue
 from queue_dispatcher.bindings.salvage import salvage
 from queue_dispatcher.bindings.timestamp import parse_ms
+from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.finished import RULES, GroupKind, Rule, is_finished
-from queue_dispatcher.workloads.placement import ANYWHERE
+from queue_dispatcher.workloads.placement import ANYWHERE, Placement, Stay
+from queue_dispatcher.workloads.reclaimable import done_of, there_of
 
 POLICY_NAMESPACE = "propagationpolicy.karmada.io/namespace"
 POLICY_NAME = "propagationpolicy.karmada.io/name"
@@ -97,6 +105,14 @@ class BindingReader:
         is_held = bool(spec.suspension and spec.suspension.scheduling)
         placed = one(read_placed(spec.clusters))
         group = workload.api_version.rpartition("/")[0]
+        finished = one(self._finished(spec, status))
+        suspended = None
+        if placement is not None and is_held and admission is None and isinstance(requeue, RequeueRecord):
+            suspended = _in_place(requeue, placement, placed, finished, group, workload.kind, status)
+        if suspended is not None and placement is not None:
+            placed = ()
+            stay = suspended.by
+            placement = replace(placement, stay=Stay(stay.cluster, one(stay.flavors)))
         return Binding(
             uid=metadata.uid,
             namespace=one(metadata.namespace),
@@ -116,7 +132,7 @@ class BindingReader:
             is_workload=is_workload,
             placement=None if placement is None else one(placement),
             placed=placed,
-            finished=one(self._finished(spec, status)),
+            finished=finished,
             is_endless=(group, workload.kind) not in self._rules,
             is_held=is_held,
             is_preserved=bool(spec.preserve_resources_on_deletion),
@@ -138,6 +154,7 @@ class BindingReader:
             foreign_scheduler="" if spec.scheduler_name in self._schedulers else one(spec.scheduler_name),
             progress=one(progress_of(group, workload.kind, demand, placed, status, spec.suspension)),
             let_go_by="" if is_held or admission else one(let_go_by(metadata.managed_fields)),
+            suspended=suspended,
         )
 
     def _scheduled(self, status: BindingStatus) -> ScheduledCondition | None:
@@ -168,6 +185,25 @@ class BindingReader:
             for item in status.aggregated_status or ()
             if is_finished(group, kind, item.status, self._rules)
         )
+
+
+def _in_place(
+    requeue: RequeueRecord,
+    placement: Placement,
+    placed: tuple[Placed, ...],
+    finished: Collection[str],
+    group: str,
+    kind: str,
+    status: BindingStatus,
+) -> InPlace | None:
+    """How it is suspended; None where Karmada, or somebody else, has placed it otherwise, or it has ended."""
+    stay = requeue.suspended
+    if stay is None or placed != (Placed(stay.cluster),) or stay.cluster in finished:
+        return None
+    reports = [one.status for one in status.aggregated_status or () if one.cluster_name == stay.cluster]
+    leaving = sum(there_of(group, kind, report) for report in reports)
+    has_done = any(done_of(group, kind, stay.cluster, report) for report in reports)
+    return InPlace(stay, leaving, has_done, placement)
 
 
 def _resources(spec: BindingSpec) -> frozenset[str]:

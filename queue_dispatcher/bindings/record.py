@@ -5,7 +5,7 @@ an admission. Whoever may edit the binding may edit the record, so it is read as
 cannot be understood is `Malformed`, which counts as no record and is told.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -152,8 +152,6 @@ def _checked(raw: _Record) -> AdmissionRecord:
     for field, text in (("id", raw.id), ("queue", raw.queue)):
         if not text:
             raise AnnotationError(f"{field}: expected a name, found none")
-    if sum(map(len, raw.flavors.values())) > MAX_FLAVORS:
-        raise AnnotationError(f"flavors: expected at most {MAX_FLAVORS} in all")
     if sum(len(names) for of in raw.components.values() for names in of.values()) > MAX_COMPONENT_FLAVORS:
         raise AnnotationError(f"components: expected at most {MAX_COMPONENT_FLAVORS} flavors in all")
     return AdmissionRecord(
@@ -167,7 +165,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
         replicas=in_range("replicas", raw.replicas, 0, MAX_REPLICAS),
         copies=in_range("copies", raw.copies, 1, MAX_COPIES),
         requests=_requests("requests", raw.requests),
-        flavors=_flavors(raw.flavors),
+        flavors=read_flavors("flavors", raw.flavors),
         components=tuple((name, _flavors(of)) for name, of in sorted(raw.components.items())),
         group=raw.group,
         tries=in_range("tries", raw.tries, 0, MAX_TRIES),
@@ -196,6 +194,13 @@ def _requests(field: str, raw: Mapping[str, int]) -> Requests:
     for resource, amount in raw.items():
         in_range(f"{field}[{resource[:63]}]", amount, 0, MAX_INT64)
     return requests(raw.items())
+
+
+def read_flavors(field: str, raw: Mapping[str, Sequence[str]]) -> Flavors:
+    """Flavors by resource, as stated. Raises AnnotationError."""
+    if sum(map(len, raw.values())) > MAX_FLAVORS:
+        raise AnnotationError(f"{field}: expected at most {MAX_FLAVORS} in all")
+    return _flavors(raw)
 
 
 def _flavors(raw: Mapping[str, Iterable[str]]) -> Flavors:

@@ -1,6 +1,9 @@
 """The requeue record: a workload was released and taken back, as it did not start in time, lost its cluster,
 ran for as long as it may, or as its queue was drained.
 
+What was suspended in its cluster instead of being taken off it says where, and until when it waits for that
+one alone.
+
 Written in the same patch that holds the binding again, so that its place in the line, the number of tries and
 the time of the next one survive the dispatcher. It also marks the binding as taken back by us: whatever
 Karmada still places of it, out of its own queue, is cleared again.
@@ -21,7 +24,7 @@ from queue_dispatcher.bindings.annotation import (
     in_range,
     location,
 )
-from queue_dispatcher.bindings.record import read_moment
+from queue_dispatcher.bindings.record import Flavors, read_flavors, read_moment
 from queue_dispatcher.bindings.timestamp import format_ms
 
 MAX_COUNT = 2**31 - 1
@@ -47,13 +50,26 @@ _CAUSES = {cause.value: cause for cause in Cause}
 
 
 @dataclass(frozen=True, slots=True)
+class Suspended:
+    """It was suspended in its ``cluster``, where it was charged to these ``flavors``, by resource.
+
+    ``until_ms``: it gives up its place there then, epoch milliseconds; 0 while that is not counted, as its
+    queue is drained.
+    """
+
+    cluster: str
+    flavors: Flavors
+    until_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RequeueRecord:
     """``count``: how many times in a row it did not start, 0 where only its cluster was lost.
     ``not_before_ms``: when it is due again.
 
     ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it was
     taken back, for people; ``cause``: for the dispatcher. ``by``: the id of the item that it was displaced
-    for; empty for nobody.
+    for; empty for nobody. ``suspended``: None where it was taken off its clusters.
     """
 
     count: int
@@ -62,11 +78,18 @@ class RequeueRecord:
     reason: str = ""
     cause: Cause = Cause.FAILED
     by: str = ""
+    suspended: Suspended | None = None
 
     @property
     def is_lost(self) -> bool:
         """Whether it was taken off a cluster that was lost."""
         return self.reason.startswith(LOST)
+
+
+class _Suspended(KubeStruct, frozen=True):
+    cluster: str
+    flavors: dict[str, list[str]]
+    until: str = ""
 
 
 class _Requeue(KubeStruct, frozen=True):
@@ -76,6 +99,7 @@ class _Requeue(KubeStruct, frozen=True):
     reason: str = ""
     cause: str = ""
     by: str = ""
+    suspended: _Suspended | None = None
 
 
 _RECORDS = msgspec.json.Decoder(_Requeue)
@@ -93,6 +117,7 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
             # What a later version knows of is tried again.
             cause=_CAUSES.get(raw.cause, Cause.FAILED),
             by=raw.by[:MAX_REASON],
+            suspended=None if raw.suspended is None else _suspended(raw.suspended),
         )
     except AnnotationError as error:
         return Malformed(f"{location(REQUEUE)}: {error}; tried again at once, with the age of the binding")
@@ -110,4 +135,17 @@ def write_requeue(record: RequeueRecord) -> str:
         value["cause"] = record.cause.value
     if record.by:
         value["by"] = record.by
+    if record.suspended is not None:
+        stay = record.suspended
+        stated: dict[str, object] = {"cluster": stay.cluster, "flavors": dict(stay.flavors)}
+        if stay.until_ms:
+            stated["until"] = format_ms(stay.until_ms)
+        value["suspended"] = stated
     return encode(value)
+
+
+def _suspended(raw: _Suspended) -> Suspended:
+    if not raw.cluster:
+        raise AnnotationError("suspended.cluster: expected a name, found none")
+    until_ms = read_moment("suspended.until", raw.until) if raw.until else 0
+    return Suspended(raw.cluster, read_flavors("suspended.flavors", raw.flavors), until_ms)

@@ -147,6 +147,8 @@ class Cache:
         """Elastic workloads of which a part runs, and what each would grow by."""
         self.guarded: set[str] = set()
         """Those of which the watch has not told yet what our last write made of them."""
+        self.suspended: set[str] = set()
+        """Those that stand still in a cluster and wait for room there."""
         self.forward: set[str] = set()
         """Members of half released groups, charged and to be released before anything else."""
         self.notices: list[Notice] = []
@@ -220,7 +222,7 @@ class Cache:
         if self.charges.drop(uid):
             self._changes += 1
             self._room_of(entry)
-        for collection in (self.duties, self.forward):
+        for collection in (self.duties, self.forward, self.suspended):
             collection.discard(uid)
         self.growing.pop(uid, None)
         self.running.drop(uid)
@@ -489,8 +491,11 @@ class Cache:
     def _room_of(self, entry: Entry) -> None:
         binding = entry.binding
         ended = dict(binding.demand.total())
-        for share in binding.placed:
-            self._room_appeared(share.cluster, ended)
+        clusters = [share.cluster for share in binding.placed]
+        if binding.suspended is not None:
+            clusters.append(binding.suspended.by.cluster)
+        for cluster in clusters:
+            self._room_appeared(cluster, ended)
 
     def _stand(self, entry: Entry) -> None:
         """Put the entry where it waits, if it does."""
@@ -526,6 +531,7 @@ class Cache:
             isinstance(state, Adopted) and state.restore
         )
         _keep(self.duties, uid, is_duty and not is_assumed)
+        _keep(self.suspended, uid, entry.binding.suspended is not None and isinstance(state, Pending))
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
             queue = charged_name(entry) or queue_name(entry)
             began_ms = began_day_ms(entry.binding, entry.seen, self._moment)
@@ -541,7 +547,8 @@ class Cache:
         """Whose use it is what the entry holds, and since when."""
         uid, now_ms = entry.uid, self._moment.day_ms
         running = self.running.get(uid)
-        if running is None:
+        is_going = entry.binding.suspended is not None and entry.record is None
+        if running is None or is_going:
             self.usages.drop(uid, now_ms)
             return
         local, (queue, charge, _) = charged_local(entry), running.charged

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.admission import admitted_to, components_of, flavors_of
-from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.binding import Binding, InPlace
 from queue_dispatcher.bindings.charged import is_charged, reserved
 from queue_dispatcher.bindings.pods import counted, counted_record
 from queue_dispatcher.bindings.record import AdmissionRecord
@@ -41,6 +41,8 @@ class Charging:
         record = entry.effective_record
         if entry.record is None and not is_charged(state, entry.binding):
             return "", ()
+        if entry.record is None and entry.binding.suspended is not None:
+            return self._leaving(entry, entry.binding.suspended)
         queue = entry.record.queue if entry.record is not None else entry.charged_queue
         known = self._queues.queues.cluster_queues.get(queue)
         offers = self._offers(known) if known is not None else {}
@@ -73,6 +75,18 @@ class Charging:
             self._copies(entry, record) if known is not None else None,
         )
         return queue, charge
+
+    def _leaving(self, entry: Entry, stay: InPlace) -> tuple[str, Charge]:
+        """What is suspended is charged until its pods are gone."""
+        queue, binding = entry.charged_queue, entry.binding
+        known = self._queues.queues.cluster_queues.get(queue)
+        offers, reaches = self._offers(known) if known is not None else {}, self._fleet.reaches
+        demand = counted(binding, offers).demand
+        if known is None:
+            offers = offered_by_all(demand.total(), reaches)
+        there = (Placed(stay.by.cluster, min(stay.leaving, demand.replicas)),)
+        flavors = AdmittedTo(dict(stay.by.flavors))
+        return queue, charge_of((), flavors, demand, there, (), offers, reaches, self._table, None)
 
     def _copies(self, entry: Entry, record: AdmissionRecord | None) -> Copies | None:
         """How many clusters get all of the workload, and which may; None where it is one at most."""

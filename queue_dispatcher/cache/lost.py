@@ -5,13 +5,20 @@ from collections.abc import Collection
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cache.charges import Charges
 from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
+from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.flavors import Reaches
+
+
+def there_of(binding: Binding) -> tuple[Placed, ...]:
+    """What holds anything where: what is placed, and of what is suspended what has not gone yet."""
+    stay = binding.suspended
+    return binding.placed if stay is None else (Placed(stay.by.cluster, stay.leaving),)
 
 
 def charged_there(binding: Binding, charge: Charge, table: CellTable) -> tuple[tuple[str, Charge], ...]:
     """By cluster, the part of a binding's charge that is for what runs there, be it of the flavor or not."""
     found = []
-    for share in binding.placed:
+    for share in there_of(binding):
         if share.cluster in binding.finished:
             continue
         there = dict(binding.demand.held((share,)))

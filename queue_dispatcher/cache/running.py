@@ -158,10 +158,13 @@ class RunningSet:
         if charged is None:
             self.endings.drop(uid)
             return
-        if binding.progress.idle or not pods_placed(binding.demand, binding.placed):
-            self._idle.setdefault(charged.queue, set()).add(uid)
         since_ms = record.admitted_ms if record is not None else binding.created_ms
-        ends_ms = expected_end_ms(entry, since_ms, now)
+        # What is suspended goes at once.
+        is_going = binding.suspended is not None and not is_assumed
+        has_none = not is_going and not pods_placed(binding.demand, binding.placed)
+        if binding.progress.idle or has_none:
+            self._idle.setdefault(charged.queue, set()).add(uid)
+        ends_ms = now.day_ms if is_going else expected_end_ms(entry, since_ms, now)
         if ends_ms is None and binding.is_endless:
             self.endings.drop(uid)
         else:

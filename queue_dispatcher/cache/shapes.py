@@ -166,6 +166,7 @@ class Shapes:
         if known is not None and known.is_current:
             return known
         permitted = self._fleet.permitted(wanted.placement)
+        queue = _keeping_to(queue, wanted.placement)
         may_preplace = self._may_preplace(wanted)
         if isinstance(state, Growing):
             # What is not divided grows where it is.
@@ -312,6 +313,18 @@ class Shapes:
         placed = wanted.held[0] if wanted.held is not None else None
         of = (wanted.demand, where, wanted.copies, wanted.question, placed)
         return _digest(*of, wanted.most) if wanted.most else _digest(*of)
+
+
+def _keeping_to(queue: ClusterQueue, placement: Placement) -> ClusterQueue:
+    """The queue as what is suspended can use it: of the flavors that it was charged to."""
+    if placement.stay is None:
+        return queue
+    own = {flavor for _, flavors in placement.stay.flavors for flavor in flavors}
+    groups = tuple(
+        replace(group, flavors=tuple(one for one in group.flavors if one.flavor in own))
+        for group in queue.groups
+    )
+    return replace(queue, groups=tuple(group for group in groups if group.flavors))
 
 
 def _is_tried(binding: Binding) -> bool:

@@ -28,9 +28,11 @@ from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_deal
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.shrinking import lowering
+from queue_dispatcher.turn.suspending import gives_up, place_kept, waits_on
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.choice import Choice
+from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.elastic import sized
 from queue_dispatcher.workloads.gang_minimum import Together, together
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -58,6 +60,10 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return _take_back_lost(cache, entry, state, now)
         case Purpose.EVICT if isinstance(state, Admitted | Growing):
             return _evict(cache, entry, state, now)
+        case Purpose.WAIT_ON:
+            return waits_on(cache, entry, now)
+        case Purpose.GIVE_UP:
+            return gives_up(cache, entry, now)
         case Purpose.BEGAN if isinstance(state, Admitted) and has_begun_late(entry, now):
             began_ms = began_day_ms(binding, entry.seen, now) or state.record.admitted_ms
             return patches.began(binding, replace(state.record, began_ms=began_ms))
@@ -95,6 +101,10 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
             return None
     choice = admission.choices.get(entry.uid)
     places = choice.places if choice is not None else ()
+    stay = entry.binding.suspended
+    if stay is not None and not places:
+        # Nobody has said that there is room, and it can go on there alone.
+        places = (Placed(stay.by.cluster, record.replicas),)
     if admission.item.pods and (choice is None or not _stays(entry, choice)):
         return None
     if admission.item.pods and record.replicas < entry.binding.demand.replicas:
@@ -133,10 +143,11 @@ def _evict(cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment) -
         return None
     # It is none of its failures either.
     not_before_ms = now.day_ms + (COOLDOWN_MS if found.cause is Cause.PREEMPTED else 0)
+    stay = place_kept(cache, entry, found.cause, not_before_ms)
     requeue = RequeueRecord(
-        record.tries, not_before_ms, record.enqueued_ms, found.reason, found.cause, found.by
+        record.tries, not_before_ms, record.enqueued_ms, found.reason, found.cause, found.by, stay
     )
-    return patches.stop(entry.binding, requeue)
+    return patches.stop(entry.binding, requeue) if stay is None else patches.suspend(entry.binding, requeue)
 
 
 def _retry_check(cache: Cache, entry: Entry, state: Pending, now: Moment) -> Mapping[str, object] | None:
@@ -146,7 +157,14 @@ def _retry_check(cache: Cache, entry: Entry, state: Pending, now: Moment) -> Map
         return None
     count = state.tries + 1
     not_before_ms = now.day_ms + promised_to(entry).backoff_ms(count)
-    requeue = RequeueRecord(count, not_before_ms, state.enqueued_ms, why_retried(answers[0]))
+    in_place = entry.binding.suspended
+    requeue = RequeueRecord(
+        count,
+        not_before_ms,
+        state.enqueued_ms,
+        why_retried(answers[0]),
+        suspended=in_place.by if in_place is not None else None,
+    )
     return patches.ask_again(entry.binding, requeue, [one.check for one in answers])
 
 
@@ -174,7 +192,8 @@ def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     its leader died; it would guide it elsewhere, or keep it on the nodes of another flavor.
     """
     binding, admission = entry.binding, entry.admission
-    if not binding.namespace or binding.placed:
+    # What is suspended goes on with the pods that it has been told of.
+    if not binding.namespace or binding.placed or binding.suspended is not None:
         return None
     choice = admission.choices.get(entry.uid) if admission is not None else None
     guidance = choice.guidance if choice is not None else ()

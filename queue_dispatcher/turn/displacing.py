@@ -195,6 +195,10 @@ class _Look:
 def _ledger_then(state: TurnState) -> Ledger:
     """As charges are once all displacements have come about."""
     ledger, cache = state.cache.charges.ledger.fork(), state.cache
+    for uid in cache.suspended:
+        going = cache.charges.get(uid)
+        if going is not None and cache.entries[uid].record is None:
+            ledger.give_back(going.queue, going.charge)
     for one in state.displacements.values():
         for victim in one.plan.victims:
             for uid in victim.candidate.members:

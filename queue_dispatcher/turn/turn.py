@@ -43,6 +43,7 @@ from queue_dispatcher.turn.probing import probings_of
 from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
+from queue_dispatcher.turn.suspending import waiting_in_place
 from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
 
@@ -98,7 +99,8 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + not_started(cache, now) + started(cache, now)
     taken_off, lost_ms = lost(cache, now)
-    writes += taken_off
+    waiting, give_up_ms = waiting_in_place(cache, now)
+    writes += taken_off + waiting
     kicked, probings = kicks(state, now)
     writes += kicked
     last = _last_decision(state, now)
@@ -121,7 +123,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         probings += displace(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    times = (retry_ms, evict_ms, overdue_ms, lost_ms, decided_ms, _try_due_ms(state, now))
+    times = (retry_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms, _try_due_ms(state, now))
     due = [at for at in times if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 

@@ -27,7 +27,13 @@ class Purpose(StrEnum):
     LEAVE_LOST = "leave_lost"
     """Take off the clusters that are lost what may be placed elsewhere, while the rest runs on."""
     EVICT = "evict"
-    """Suspend what has run for as long as it may, or whose queue is drained, and take it off all clusters."""
+    """Suspend what has run for as long as it may, or whose queue is drained, and take it off all clusters, or
+    have it stand still where it is.
+    """
+    WAIT_ON = "wait_on"
+    """Note until when what stands still in a cluster waits for that one."""
+    GIVE_UP = "give_up"
+    """Take off its cluster what stands still there and has waited for room in vain."""
     BEGAN = "began"
     """Note when what was placed long after its release began to run."""
     RETRY_CHECK = "retry_check"

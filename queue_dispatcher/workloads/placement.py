@@ -88,6 +88,16 @@ AffinityGroup = tuple[ClusterAffinity, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Stay:
+    """Where a suspended workload is, and nowhere else can go on: its ``cluster``, and the ``flavors`` that it
+    ran in there, by resource.
+    """
+
+    cluster: str
+    flavors: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """A placement policy, reduced.
 
@@ -95,7 +105,7 @@ class Placement:
     ``min_clusters``: at least. ``spread_by``: fields that a cluster must have because the workload is spread
     by them. ``evicting``: clusters that it is being taken off, none of which Karmada gives it meanwhile.
     ``scheduler``: who is to place it, empty for Karmada's own. ``stays_ms``: for how long it tolerates that
-    its cluster is lost, None for ever.
+    its cluster is lost, None for ever. ``stay``: of what is suspended; whatever the policy permits beside it.
     """
 
     groups: tuple[AffinityGroup, ...] = ()
@@ -107,6 +117,7 @@ class Placement:
     evicting: frozenset[str] = frozenset()
     scheduler: str = ""
     stays_ms: int | None = 0
+    stay: Stay | None = None
 
     @property
     def is_duplicated(self) -> bool:
@@ -120,7 +131,7 @@ class Placement:
         )
 
     def _admits(self, cluster: Cluster) -> bool:
-        if cluster.name in self.evicting:
+        if cluster.name in self.evicting or (self.stay is not None and cluster.name != self.stay.cluster):
             return False
         if cluster.is_leaving or first_untolerated(cluster.taints, self.tolerations) is not None:
             return False

@@ -56,6 +56,17 @@ def done_of(group: str, kind: str, cluster: str, status: msgspec.Raw) -> Done | 
     return Done(cluster, said.succeeded, max(0, said.active) + max(0, said.terminating or 0))
 
 
+def there_of(group: str, kind: str, status: msgspec.Raw) -> int:
+    """How many pods of a Job a cluster reports that have not ended; 0 of other kinds, or unreadable."""
+    if (group, kind) != JOB:
+        return 0
+    try:
+        said = _STATUSES.decode(status)
+    except _BROKEN:
+        return 0
+    return max(0, said.active) + max(0, said.terminating or 0)
+
+
 def completions_of(group: str, kind: str, spec: msgspec.Raw) -> int | None:
     """How many pods of a Job have to succeed, 0 where it does not say; None of other kinds, or unreadable."""
     if (group, kind) != JOB:

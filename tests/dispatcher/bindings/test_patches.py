@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.derivation import read_state
 from queue_dispatcher.bindings.patches import Patch
 from queue_dispatcher.bindings.record import write_record
-from queue_dispatcher.bindings.requeue import write_requeue
+from queue_dispatcher.bindings.requeue import Suspended, write_requeue
 from queue_dispatcher.bindings.state import Admitted, Growing, HeldWithin, Pending, Reassert, Shrinking, State
 from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -31,6 +32,7 @@ from tests.dispatcher.bindings.builders import (
 )
 from tests.dispatcher.workloads.builders import LAW
 
+SUSPENDED = replace(requeue(), suspended=Suspended("m1", (("nvidia.com/gpu", ("f",)),)))
 ALL: dict[str, Callable[[Binding], Patch]] = {
     "admit": lambda one: patches.admit(one, record()),
     "shrink": lambda one: patches.shrink(one, record(1)),
@@ -41,6 +43,9 @@ ALL: dict[str, Callable[[Binding], Patch]] = {
     "hold": patches.hold,
     "release": lambda one: patches.release(one, "8"),
     "clear": patches.clear,
+    "suspend": lambda one: patches.suspend(one, SUSPENDED),
+    "wait on": lambda one: patches.wait_on(one, SUSPENDED),
+    "give up": lambda one: patches.give_up(one, requeue()),
 }
 
 
@@ -105,6 +110,21 @@ def test_each_is_about_the_binding_as_it_was_read(name: str) -> None:
         ("hold", {"metadata": {}, "spec": {"suspension": {"scheduling": True}}}),
         ("release", {"metadata": {}, "spec": {"suspension": {"scheduling": False}}}),
         ("clear", {"metadata": {}, "spec": {"suspension": {"scheduling": True}, "clusters": []}}),
+        (
+            "suspend",
+            {
+                "metadata": {"annotations": {ADMISSION: None, REQUEUE: write_requeue(SUSPENDED)}},
+                "spec": {"suspension": {"scheduling": True}, "clusters": [{"name": "m1"}]},
+            },
+        ),
+        ("wait on", {"metadata": {"annotations": {REQUEUE: write_requeue(SUSPENDED)}}}),
+        (
+            "give up",
+            {
+                "metadata": {"annotations": {REQUEUE: write_requeue(requeue())}},
+                "spec": {"suspension": {"scheduling": True}, "clusters": []},
+            },
+        ),
         ("leave", {"metadata": {}, "spec": {"clusters": [{"name": "m2", "replicas": 3}, {"name": "m3"}]}}),
     ],
 )
@@ -116,7 +136,17 @@ def test_the_bodies(name: str, expected: dict[str, dict[str, object]]) -> None:
     assert patch == expected
 
 
-@pytest.mark.parametrize("name", ["clear", "leave"])
+def test_what_was_suspended_is_cleared_to_where_it_was() -> None:
+    patch = patches.clear(binding(requeue=SUSPENDED, placed={"m1": 2, "m2": 2}))
+    assert patch["spec"] == {"suspension": {"scheduling": True}, "clusters": [{"name": "m1"}]}
+
+
+def test_nothing_is_suspended_without_saying_where() -> None:
+    with pytest.raises(ValueError, match="expected where"):
+        patches.suspend(binding(), requeue())
+
+
+@pytest.mark.parametrize("name", ["clear", "leave", "give up"])
 def test_pods_that_would_be_stranded_are_not_cleared(name: str) -> None:
     one = binding(spec={"preserveResourcesOnDeletion": True})
     with pytest.raises(ValueError, match="ns/train-job: preserveResourcesOnDeletion"):
@@ -204,6 +234,6 @@ def stripped(obj: Object, name: str) -> Object:
     for key in (ADMISSION, REQUEUE):
         metadata["annotations"].pop(key, None)
     spec["suspension"].pop("scheduling", None)
-    if name in ("clear", "leave"):
+    if name in ("clear", "leave", "suspend", "give up"):
         spec.pop("clusters", None)
     return rest

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from queue_dispatcher.bindings.annotation import MAX_TEXT, Malformed
 from queue_dispatcher.bindings.decision import Decision, decision
 from queue_dispatcher.bindings.record import AdmissionRecord, parse_record, write_record
-from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, parse_requeue, write_requeue
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, Suspended, parse_requeue, write_requeue
 from queue_dispatcher.bindings.timestamp import LATEST_MS, format_ms, parse_ms
 from queue_dispatcher.workloads.demand import requests
 from tests.dispatcher.bindings.builders import CREATED_MS, record, requeue
@@ -106,6 +106,12 @@ def test_flavors_named_twice_or_by_nothing_count_once_or_not() -> None:
     assert found.flavors == (("cpu", ()), ("nvidia.com/gpu", ("h100", "a100")))
 
 
+def suspended(**changed: object) -> str:
+    """A requeue record that says so of where it is suspended."""
+    stay = {"cluster": "m1", "flavors": {"nvidia.com/gpu": ["f"]}, **changed}
+    return json.dumps({**json.loads(write_requeue(requeue())), "suspended": stay})
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -116,6 +122,11 @@ def test_flavors_named_twice_or_by_nothing_count_once_or_not() -> None:
         ),
         ('{"count": 1, "notBefore": "", "enqueuedAt": "2026-01-01T00:00:00Z"}', "notBefore: ''"),
         ('{"count": 1, "notBefore": "2026-01-01T00:00:00Z"}', "enqueuedAt"),
+        (suspended(cluster=""), "suspended.cluster: expected a name"),
+        (suspended(cluster=None), "suspended"),
+        (suspended(flavors=None), "suspended"),
+        (suspended(flavors={"nvidia.com/gpu": ["f"] * 5000}), "suspended.flavors: expected at most"),
+        (suspended(until="soon"), "suspended.until: 'soon'"),
     ],
 )
 def test_a_requeue_record_that_makes_no_sense_says_where(text: str, told: str) -> None:
@@ -127,6 +138,15 @@ def test_a_requeue_record_that_makes_no_sense_says_where(text: str, told: str) -
 
 def test_a_requeue_record() -> None:
     assert parse_requeue(write_requeue(requeue(3, reason="no room"))) == requeue(3, reason="no room")
+
+
+@pytest.mark.parametrize("until_ms", [0, CREATED_MS])
+def test_where_it_is_suspended(until_ms: int) -> None:
+    stay = Suspended("m1", (("cpu", ("c",)), ("nvidia.com/gpu", ("a", "b"))), until_ms)
+    one = replace(requeue(0), suspended=stay)
+    assert parse_requeue(write_requeue(one)) == one
+    assert ("until" in json.loads(write_requeue(one))["suspended"]) == bool(until_ms)
+    assert "suspended" not in json.loads(write_requeue(requeue(0)))
 
 
 @pytest.mark.parametrize("cause", Cause)

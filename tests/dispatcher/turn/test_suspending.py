@@ -1,0 +1,319 @@
+"""What can stand still is suspended in its cluster when it has to go, and goes on there later."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import pytest
+
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.turn.suspending import WAITS_MS, WAITS_UNDONE_MS
+from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, job, service_class
+from tests.dispatcher.turn.builders import EPOCH_MS, JOBS, Plane
+
+GPU: Final = "nvidia.com/gpu"
+PREEMPTS: Final[dict[str, Any]] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+DRAINED: Final[dict[str, Any]] = {"stopPolicy": "HoldAndDrain"}
+HERE: Final = {"cluster": "m1", "flavors": {GPU: ["f"]}}
+COOLDOWN_S: Final = 60
+
+
+def plane(*clusters: str, gpus: int = 4, **spec: object) -> Plane:
+    """Clusters m1 and m2, or those named, of one flavor, with estimators; classes low and high."""
+    names = clusters or ("m1", "m2")
+    made = Plane(dict.fromkeys(names, gpus), rooms=dict.fromkeys(names, 9))
+    made.feed(RESOURCE_FLAVORS, flavor("f", *names))
+    for name, priority in (("low", 0), ("high", 10)):
+        made.feed(SERVICE_CLASSES, service_class(name, priority))
+    queue(made, gpus, **spec)
+    made.turn()
+    made.passes(70, step_s=10)
+    return made
+
+
+def queue(made: Plane, gpus: int = 4, **spec: object) -> None:
+    stated = cluster_queue("main", {"f": gpus})
+    stated["spec"] |= spec
+    made.feed(CLUSTER_QUEUES, stated)
+
+
+def states(made: Plane, name: str, pods: int, **spec: object) -> None:
+    """Its Job says that much."""
+    stated = job(name, {"fairway.dev/queue": "main", "fairway.dev/class": "low"}, pods=pods)
+    stated["metadata"] |= {"namespace": "team"}
+    stated["spec"] |= {"completions": 100, **spec}
+    made.feed(JOBS, stated)
+
+
+def runs(made: Plane, name: str = "x", pods: int = 4, *, succeeded: int = 3, **spec: object) -> None:
+    """It runs in m1, and so many of its pods have succeeded."""
+    made.submit(name, replicas=pods, said={"fairway.dev/class": "low"})
+    states(made, name, pods, **spec)
+    made.turn()
+    assert not made.is_held(name), made.reason(name)
+    made.place(name, m1=pods)
+    reports(made, name, active=pods, succeeded=succeeded)
+
+
+def reports(made: Plane, name: str = "x", **status: int) -> None:
+    made.report(name, m1={"ready": status.get("active", 0), **status})
+    made.turn()
+
+
+def urgent(made: Plane, pods: int = 4) -> None:
+    """Another needs what it has."""
+    made.rooms = {"m1": 0, "m2": 0}
+    made.needed = {"urgent": {"m1": ("x",)}}
+    made.submit("urgent", replicas=pods, said={"fairway.dev/class": "high"})
+    made.passes(3)
+
+
+def leaves(made: Plane) -> None:
+    """Its pods are gone, and the other one starts."""
+    reports(made, active=0, succeeded=3)
+    made.rooms = {"m1": 9, "m2": 9}
+    made.passes(15)
+    assert not made.is_held("urgent"), made.reason("urgent")
+    made.place("urgent", m1=4)
+    made.rooms = {"m1": 0, "m2": 0}
+    made.passes(1)
+
+
+def ends(made: Plane) -> None:
+    """The other one comes to its end."""
+    made.report("urgent", m1={"succeeded": 4, "conditions": [{"type": "Complete", "status": "True"}]})
+    made.rooms = {"m1": 9, "m2": 9}
+    made.passes(2)
+
+
+def stay(made: Plane, name: str = "x") -> Obj | None:
+    requeue = made.requeue(name)
+    return None if requeue is None else requeue.get("suspended")
+
+
+def stands(made: Plane, name: str = "x") -> Obj:
+    spec = made.bindings[name]["spec"]
+    return {"held": made.is_held(name), "clusters": spec.get("clusters")}
+
+
+def purposes(made: Plane, name: str = "x") -> list[str]:
+    return [write.purpose for write in made.writes if write.uid == name]
+
+
+SUSPENDED: Final = {"held": True, "clusters": [{"name": "m1"}]}
+TAKEN_OFF: Final = {"held": True, "clusters": []}
+GOES_ON: Final = {"held": False, "clusters": [{"name": "m1", "replicas": 4}]}
+
+
+def since_s(made: Plane, text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() - (EPOCH_MS + made.elapsed_ms) / 1000
+
+
+def test_what_is_displaced_is_suspended_where_it_is_and_goes_on_there() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    assert stands(made) == SUSPENDED
+    said = stay(made)
+    assert said is not None
+    assert {**said, "until": ""} == {**HERE, "until": ""}
+    assert made.record("x") is None
+    leaves(made)
+    assert made.charged() == 4
+    ends(made)
+    made.passes(COOLDOWN_S)
+    assert stands(made) == GOES_ON
+    assert made.requeue("x") is None
+    assert "give_up" not in purposes(made)
+
+
+def test_what_is_drained_is_suspended_for_as_long_as_that_lasts() -> None:
+    made = plane()
+    runs(made)
+    queue(made, **DRAINED)
+    made.passes(2)
+    assert (stands(made), stay(made)) == (SUSPENDED, HERE)
+    reports(made, active=0, succeeded=3)
+    made.passes(3_600, step_s=60)
+    assert (stands(made), stay(made)) == (SUSPENDED, HERE)
+    queue(made)
+    made.passes(2)
+    assert stands(made) == GOES_ON
+
+
+def test_it_is_charged_until_its_pods_are_gone() -> None:
+    made = plane()
+    runs(made)
+    queue(made, **DRAINED)
+    made.passes(2)
+    assert made.charged() == 4
+    reports(made, active=1, succeeded=3)
+    assert made.charged() == 1
+    reports(made, active=0, terminating=1, succeeded=3)
+    assert made.charged() == 1
+    reports(made, active=0, succeeded=3)
+    assert made.charged() == 0
+
+
+@pytest.mark.parametrize(("succeeded", "waits_ms"), [(3, WAITS_MS), (0, WAITS_UNDONE_MS)])
+def test_it_gives_up_its_place_where_there_is_no_room_for_it(succeeded: int, waits_ms: int) -> None:
+    made = plane(**PREEMPTS)
+    runs(made, succeeded=succeeded)
+    urgent(made)
+    said = stay(made)
+    assert said is not None
+    waits_s = since_s(made, said["until"])
+    assert waits_s == pytest.approx(COOLDOWN_S + waits_ms / 1000, abs=5)
+    leaves(made)
+    made.passes(waits_s - 20 - (COOLDOWN_S if not succeeded else 0), step_s=10)
+    assert stands(made) == SUSPENDED
+    made.passes(20 + COOLDOWN_S, step_s=2)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+    # It may go anywhere now.
+    made.rooms = {"m1": 0, "m2": 9}
+    queue(made, 8)
+    made.passes(20)
+    assert list(made.clusters("x")) == ["m2:4"]
+
+
+def test_it_keeps_its_place_where_it_can_go_nowhere_else() -> None:
+    made = plane("m1", **PREEMPTS)
+    runs(made)
+    made.rooms = {"m1": 0}
+    urgent(made)
+    leaves(made)
+    made.passes(3 * WAITS_MS / 1000, step_s=30)
+    assert stands(made) == SUSPENDED
+    ends(made)
+    assert stands(made) == GOES_ON
+
+
+def test_while_its_queue_is_stopped_the_time_is_not_counted() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    leaves(made)
+    queue(made, **PREEMPTS, stopPolicy="Hold")
+    made.passes(2 * WAITS_MS / 1000, step_s=30)
+    assert (stands(made), stay(made)) == (SUSPENDED, HERE)
+    queue(made, **PREEMPTS)
+    made.passes(1)
+    said = stay(made)
+    assert said is not None
+    assert since_s(made, said["until"]) == pytest.approx(WAITS_MS / 1000, abs=3)
+
+
+def test_who_takes_over_neither_starts_it_early_nor_forgets_it() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    before = (stands(made), stay(made))
+    made.restart()
+    made.passes(30)
+    assert (stands(made), stay(made)) == before
+    # What it still has is charged, and kept for whom it leaves it to; nobody else goes for that.
+    assert made.charged() == 4
+    leaves(made)
+    ends(made)
+    made.restart()
+    made.passes(COOLDOWN_S + 70)
+    assert stands(made) == GOES_ON
+
+
+def test_what_karmada_places_of_it_from_its_own_queue_is_suspended_again() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    made.lose("x", m1=3, m2=1)
+    made.turn()
+    assert stands(made) == SUSPENDED
+    assert purposes(made)[-1] == "reassert"
+
+
+def test_what_somebody_else_takes_off_its_cluster_waits_as_any_other() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    made.lose("x")
+    leaves(made)
+    made.rooms = {"m1": 0, "m2": 9}
+    queue(made, 8)
+    made.passes(COOLDOWN_S)
+    assert list(made.clusters("x")) == ["m2:4"]
+
+
+def test_what_has_ended_in_the_meantime_has_ended() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    made.report("x", m1={"succeeded": 100, "conditions": [{"type": "Complete", "status": "True"}]})
+    made.passes(2 * COOLDOWN_S)
+    assert type(made.entry("x").state).__name__ == "Finished"
+    assert stands(made) == SUSPENDED
+
+
+def preserved(made: Plane) -> None:
+    made.edit("x", lambda obj: obj["spec"].update(preserveResourcesOnDeletion=True))
+
+
+def silent(made: Plane) -> None:
+    made.collect("x", [])
+
+
+def divided(made: Plane) -> None:
+    made.place("x", m1=2, m2=2)
+    made.report("x", m1={"active": 2, "succeeded": 3}, m2={"active": 2})
+
+
+def unsent(made: Plane) -> None:
+    made.edit("x", lambda obj: obj["spec"].update(suspension={"dispatching": True}))
+    made.place("x", m1=4)
+
+
+@pytest.mark.parametrize(
+    ("spec", "change"),
+    [
+        ({"suspend": True}, None),
+        ({"completions": None}, None),
+        ({"activeDeadlineSeconds": 600}, None),
+        ({"managedBy": "kueue.x-k8s.io/multikueue"}, None),
+        ({}, silent),
+        ({}, divided),
+        ({}, unsent),
+    ],
+)
+def test_what_cannot_stand_still_is_taken_off(spec: Obj, change: Callable[[Plane], None] | None) -> None:
+    made = plane()
+    runs(made, **spec)
+    if change is not None:
+        change(made)
+        made.turn()
+    queue(made, **DRAINED)
+    made.passes(3)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+
+
+def test_what_would_leave_pods_behind_is_left_alone() -> None:
+    made = plane()
+    runs(made)
+    preserved(made)
+    queue(made, **DRAINED)
+    made.passes(3)
+    assert "evict" not in purposes(made)
+
+
+def test_what_has_run_for_as_long_as_it_may_is_taken_off() -> None:
+    made = plane()
+    made.feed(SERVICE_CLASSES, service_class("low", 0, maxRuntime="100s"))
+    runs(made)
+    made.passes(110)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+
+
+def test_where_karmada_chooses_the_clusters_it_is_taken_off() -> None:
+    made = plane()
+    runs(made)
+    made.cache.preplaces = False
+    queue(made, **DRAINED)
+    made.passes(3)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
