@@ -121,7 +121,8 @@ class SubmitLine(Line):
     itself; 0 for without end. ``preemptible``, ``min_run_s``: how far its ServiceClass keeps it from being
     displaced. ``stays``: its pods stay where they are whatever becomes of its binding. ``stops_s``: how long
     its pods take to end once they are asked to. ``least``: with how many pods it
-    may start, 0 for all.
+    may start, 0 for all. ``completions``: of a Job, how many of its pods have to succeed, 0 for as many as
+    run at a time.
     """
 
     call: ClassVar[str] = "submit"
@@ -151,6 +152,12 @@ class SubmitLine(Line):
     stays: bool = False
     stops_s: int = 0
     least: int = 0
+    completions: int = 0
+
+    @property
+    def to_succeed(self) -> int:
+        """How many of its pods have to succeed."""
+        return self.completions or self.pods
 
     @property
     def is_bound_together(self) -> bool:

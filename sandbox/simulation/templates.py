@@ -110,9 +110,12 @@ def pod_template(request: Mapping[str, int | str], **spec: object) -> Obj:
     return {"spec": {"containers": [container], **spec}}
 
 
-def job(name: str, namespace: str, template: Obj, *, pods: int = 1, backoff_limit: int = 0) -> Obj:
-    """A Job of so many pods, all at once."""
-    spec = {"parallelism": pods, "completions": pods, "backoffLimit": backoff_limit, "template": template}
+def job(
+    name: str, namespace: str, template: Obj, *, pods: int = 1, completions: int = 0, backoff_limit: int = 0
+) -> Obj:
+    """A Job of so many pods, all at once, or of so many ``completions``."""
+    count = completions or pods
+    spec = {"parallelism": pods, "completions": count, "backoffLimit": backoff_limit, "template": template}
     return _workload("Job", name, namespace, spec)
 
 

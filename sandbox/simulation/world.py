@@ -343,7 +343,7 @@ def _template(line: SubmitLine) -> Obj:
         more["schedulerName"] = line.takes
     pod = pod_template({GPU: line.gpus} if line.gpus else {"cpu": 1}, **more)
     if line.kind == "Job":
-        made = job(line.name, NAMESPACE, pod, pods=line.pods)
+        made = job(line.name, NAMESPACE, pod, pods=line.pods, completions=line.completions)
     else:
         made = deployment(line.name, NAMESPACE, pod, replicas=line.pods)
     labels = {

@@ -120,6 +120,36 @@ def cause_of(binding: Obj) -> Cause:
     return Cause(json.loads(requeue).get("cause", "")) if requeue is not None else Cause.FAILED
 
 
+def stays_in(binding: Obj) -> str:
+    """The cluster that its requeue record says it is suspended in; empty for none."""
+    try:
+        requeue: Obj = json.loads(at(binding, "metadata", "annotations", REQUEUE, default="{}"))
+        return str((requeue.get("suspended") or {}).get("cluster", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
+def stands_still(binding: Obj) -> str:
+    """The cluster where it is suspended, with no pods to be there; empty for none."""
+    where = stays_in(binding)
+    if not where or not is_held(binding) or ADMISSION in at(binding, "metadata", "annotations", default={}):
+        return ""
+    shares = at(binding, "spec", "clusters", default=()) or ()
+    is_so = [(share["name"], share.get("replicas", 0)) for share in shares] == [(where, 0)]
+    return where if is_so and where not in ended_in(binding) else ""
+
+
+def leaving(binding: Obj) -> int:
+    """How many pods of what is suspended are still there, as is reported."""
+    where = stands_still(binding)
+    found = 0
+    for item in at(binding, "status", "aggregatedStatus", default=()) if where else ():
+        if item["clusterName"] == where:
+            status: Obj = item.get("status") or {}
+            found += status.get("active", 0) + (status.get("terminating") or 0)
+    return min(found, replicas(binding))
+
+
 def record_of(binding: Obj) -> Obj | None:
     """Its admission record, if that is its own; what is no record counts as none."""
     try:
@@ -181,7 +211,7 @@ def done_in(binding: Obj, completions: int) -> Mapping[str, int]:
             there = at(item, "status", "active", default=0) + (
                 at(item, "status", "terminating", default=0) or 0
             )
-            return {share["name"]: max(0, share["replicas"] - max(there, completions - succeeded))}
+            return {share["name"]: max(0, share.get("replicas", 0) - max(there, completions - succeeded))}
     return {}
 
 
@@ -220,7 +250,8 @@ def charge_of(binding: Obj, queue: str, completions: int) -> Charge | None:
         shares = at(binding, "spec", "clusters", default=())
         done = done_in(binding, completions)
         given_back = each * sum(
-            share["replicas"] if share["name"] in over else done.get(share["name"], 0) for share in shares
+            share.get("replicas", 0) if share["name"] in over else done.get(share["name"], 0)
+            for share in shares
         )
         admitted = int(record["requests"].get(GPU, 0))
         wanted = 0 if is_held(binding) or is_hopeless(binding) else asked(binding)
@@ -228,6 +259,8 @@ def charge_of(binding: Obj, queue: str, completions: int) -> Charge | None:
         return Charge(key, record["queue"], most - given_back, admitted - given_back)
     if not is_held(binding) and not is_hopeless(binding):
         return Charge(key, queue, asked(binding), 0)
+    if left := each * leaving(binding):
+        return Charge(key, queue, left, left)
     return Charge(key, queue, each * placed(binding), 0) if placed(binding) else None
 
 

@@ -18,6 +18,8 @@ from tests.simulation.accounts import (
     is_whole,
     placed,
     record_of,
+    stands_still,
+    stays_in,
 )
 from tests.simulation.known import STALE_MS
 from tests.simulation.turns import Turns
@@ -66,7 +68,7 @@ class Laws(Turns):
             return
         queue = self._queue_named(after)
         line = self._line(after)
-        self._charge(key, charge_of(after, queue, line.pods if line is not None else 0))
+        self._charge(key, charge_of(after, queue, line.to_succeed if line is not None else 0))
         self._note(key, before, after, written.at_ms)
         if before is None:
             self._created(key, after)
@@ -159,6 +161,15 @@ class Laws(Turns):
         return any(fault.kind.startswith("karmada") for fault in self.world.story.of(FaultLine))
 
 
+def _stops(before: Obj, after: Obj) -> bool:
+    """Whether it is on no cluster any more, or stands still in the one where it was."""
+    where = stands_still(after)
+    is_there = any(share["name"] == where for share in at(before, "spec", "clusters", default=()) or ())
+    return not at(after, "spec", "clusters", default=()) or (
+        bool(where) and (is_there or stays_in(before) == where)
+    )
+
+
 def _goes_on(before: Obj, after: Obj, lost: Collection[str]) -> bool:
     """Whether what was placed stays where it is, at least, but for clusters that were lost for too long."""
     had, has = (
@@ -175,7 +186,7 @@ def _outside(before: Obj, after: Obj, lost: Collection[str]) -> str:
             return name
     for name in before["spec"].keys() | after["spec"].keys():
         was, now = before["spec"].get(name), after["spec"].get(name)
-        if was == now or (name == "clusters" and (not now or _goes_on(before, after, lost))):
+        if was == now or (name == "clusters" and (_stops(before, after) or _goes_on(before, after, lost))):
             continue
         if name == "suspension":
             was, now = dict(was or {}), dict(now or {})

@@ -25,8 +25,10 @@ from tests.simulation.accounts import (
     is_held,
     is_hopeless,
     is_part,
+    leaving,
     placed,
     record_of,
+    stands_still,
 )
 from tests.simulation.laws import Laws
 
@@ -127,7 +129,8 @@ class Numbers(Laws):
         if record is not None:
             queue, reserved = record["queue"], int(record["requests"].get(GPU, 0))
         elif is_held(binding) and not placed(binding):
-            return "", 0
+            left = each * leaving(binding)
+            return (queue, left) if left else ("", 0)
         if not is_held(binding) and not is_hopeless(binding):
             reserved = max(reserved, asked(binding))
         return queue, runs + max(0, reserved - each * placed(binding))
@@ -135,7 +138,9 @@ class Numbers(Laws):
     def _runs(self, binding: Obj, line: SubmitLine, among: Collection[str] | None = None) -> int:
         """GPUs of what is placed and has not ended, in all or only these clusters."""
         each = asked_each(binding)
-        over, done = ended_in(binding), done_in(binding, line.pods)
+        if (where := stands_still(binding)) and (among is None or where in among):
+            return each * leaving(binding)
+        over, done = ended_in(binding), done_in(binding, line.to_succeed)
         return each * sum(
             int(one.get("replicas", 0)) - done.get(one["name"], 0)
             for one in at(binding, "spec", "clusters", default=())

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.accounts import is_ended, is_held
-from tests.simulation.displaced import Displacements
 from tests.simulation.known import Broken
 from tests.simulation.losses import Losses
+from tests.simulation.suspended import Suspensions
 
 QUIET_MS = 900_000
 """Faults over and nothing begun any more, so long until whatever waits has to have a lasting reason."""
@@ -46,7 +46,7 @@ def play(story: Story) -> Played:
     """Play the story; an exception is a defect like any other."""
     started_s = time.process_time()
     world = World(story)
-    laws = Displacements(world)
+    laws = Suspensions(world)
     try:
         run(world, laws)
     except Spinning as error:

@@ -1,0 +1,157 @@
+"""Jobs that stand still while others have their room, on the simulated Karmada."""
+
+from unittest import mock
+
+import pytest
+
+from queue_dispatcher.bindings import patches
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.turn import suspending
+from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.workloads.demand import Placed
+from sandbox.simulation.member import Member
+from sandbox.simulation.objects import Obj
+from sandbox.simulation.pods import owner_key
+from sandbox.simulation.story import FaultKind, Story
+from sandbox.simulation.world import World
+from tests.simulation import play as playing
+from tests.simulation.accounts import is_ended, stands_still
+from tests.simulation.suspended import Suspensions
+
+TWO = Story(until_s=400, estimators=True).cluster("a", gpus=4).cluster("b", gpus=4)
+# What is displaced has done a part of its work, and the other cluster is full for long.
+DISPLACED = (
+    TWO.queue("main", gpus=8, displaces="LowerPriority")
+    .submit("kept", gpus=4, runs_s=2_000, priority=5, clusters=("b",), at_s=1)
+    .submit("long", gpus=1, pods=4, completions=40, runs_s=20, stops_s=5, gang=True, at_s=2)
+    .submit("urgent", gpus=4, runs_s=100, priority=10, clusters=("a",), at_s=50)
+)
+# In this one the cluster stays full, and the other one becomes free.
+CROWDED = (
+    TWO.queue("main", gpus=8, displaces="LowerPriority")
+    .submit("kept", gpus=4, runs_s=900, priority=5, clusters=("b",), at_s=1)
+    .submit("long", gpus=1, pods=4, completions=40, runs_s=20, stops_s=5, gang=True, at_s=2)
+    .submit("urgent", gpus=4, runs_s=5_000, priority=10, clusters=("a",), at_s=50)
+)
+DRAINED = (
+    TWO.queue("main", gpus=8)
+    .submit("x", gpus=1, pods=4, completions=20, runs_s=20, gang=True, at_s=1)
+    .submit("y", gpus=2, runs_s=60, at_s=1)
+    .stop("main", policy="HoldAndDrain", at_s=50)
+    .stop("main", policy="None", at_s=200)
+)
+
+
+def told(story: Story) -> tuple[World, Suspensions]:
+    world = World(story)
+    laws = Suspensions(world)
+    playing.run(world, laws)
+    return world, laws
+
+
+def well(story: Story) -> tuple[World, Suspensions]:
+    """The story to its end; no law is broken."""
+    world, laws = told(story)
+    assert not laws.broken, "\n".join(map(str, laws.broken))
+    return world, laws
+
+
+def ended(world: World) -> list[str]:
+    bindings = {name: world.binding(name) for name in world.submitted}
+    return sorted(name for name, one in bindings.items() if one is not None and is_ended(one))
+
+
+def counts(laws: Suspensions) -> tuple[int, int, int]:
+    return laws.suspended, laws.resumed, laws.given_up
+
+
+def test_what_is_displaced_goes_on_where_it_stood() -> None:
+    world = World(DISPLACED)
+    world.timeline.run_until(world.at_ms(75))
+    binding = world.binding("long")
+    assert binding is not None
+    assert stands_still(binding) == "a"
+    world, laws = well(DISPLACED)
+    assert (counts(laws), laws.displaced) == ((1, 1, 0), 1)
+    assert {"long", "urgent"} <= set(ended(world))
+
+
+def test_it_goes_elsewhere_once_it_has_waited_for_long() -> None:
+    world, laws = well(CROWDED)
+    assert counts(laws) == (1, 0, 1)
+    assert "long" in ended(world)
+
+
+def test_what_is_drained_goes_on_afterwards() -> None:
+    world, laws = well(DRAINED)
+    assert (counts(laws), laws.drained) == ((2, 2, 0), 2)
+    assert ended(world) == ["x", "y"]
+
+
+FAULTS: tuple[FaultKind, ...] = (
+    "kill",
+    "kill_before_write",
+    "kill_after_write",
+    "timeout_after",
+    "server_error",
+    "watch_silent",
+    "conflict",
+    "pause",
+)
+
+
+@pytest.mark.parametrize("story", [DISPLACED, DRAINED])
+@pytest.mark.parametrize("kind", FAULTS)
+def test_it_is_so_whatever_goes_wrong(kind: FaultKind, story: Story) -> None:
+    story = story.fault(kind, at_s=49, for_s=10, amount=2).fault(kind, at_s=150, for_s=10, amount=2)
+    _, laws = well(story.fault(kind, at_s=199, for_s=10, amount=2))
+    assert laws.suspended == laws.resumed > 0
+
+
+def broken(story: Story) -> set[str]:
+    return {one.law for one in told(story)[1].broken}
+
+
+def test_a_law_sees_that_its_pods_stay() -> None:
+    apply = Member.apply
+
+    def never_none(
+        member: Member, template: Obj, replicas: int | None = None, completions: int | None = None
+    ) -> None:
+        apply(member, template, replicas or None, completions)
+
+    with mock.patch.object(Member, "apply", never_none):
+        assert "what stands still has no pods" in broken(DRAINED)
+
+
+def test_a_law_sees_that_the_job_is_made_anew() -> None:
+    apply = Member.apply
+
+    def anew(
+        member: Member, template: Obj, replicas: int | None = None, completions: int | None = None
+    ) -> None:
+        if replicas == 0:
+            member.delete(owner_key(template))
+        apply(member, template, replicas, completions)
+
+    with mock.patch.object(Member, "apply", anew):
+        assert "what it has done is not lost" in broken(DRAINED)
+
+
+def test_a_law_sees_that_it_goes_on_elsewhere() -> None:
+    admit = patches.admit
+
+    def elsewhere(binding: Binding, record: object, places: object = ()) -> patches.Patch:
+        return admit(binding, record, (Placed("b", 4),) if binding.suspended else places)  # type: ignore[arg-type]
+
+    with mock.patch.object(patches, "admit", elsewhere):
+        assert "it goes on where it stands" in broken(DISPLACED)
+
+
+def test_a_law_sees_that_its_place_is_given_up_early() -> None:
+    with mock.patch.object(suspending, "_called_for", _at_once):
+        assert "it stands still for as long as was said" in broken(CROWDED)
+
+
+def _at_once(cache: object, entry: object, now: object) -> Purpose | None:
+    return Purpose.GIVE_UP
