@@ -47,6 +47,7 @@ from queue_dispatcher.turn.notices import (
     GivenUpNotice,
     LostNotice,
     Notice,
+    PlaceGivenUpNotice,
     RefusedNotice,
     ReservedNotice,
     StaleNotice,
@@ -305,8 +306,13 @@ class NoticeTeller:
                         waits = f"stays held: {max_runtime_exceeded(requeue.reason).unblock}"
                     case Cause.DRAINED:
                         waits += ", until that queue goes on"
-                told = f"taken back: {requeue.reason}; {waits}"
+                stay = requeue.suspended
+                done = "taken back" if stay is None else f"suspended in cluster {stay.cluster}"
+                told = f"{done}: {requeue.reason}; {waits}"
                 self._teller.tell(entry, requeue.cause, told, is_warning=True)
+            case PlaceGivenUpNotice(entry):
+                told = "taken off the cluster where it was suspended, as it found no room there in time"
+                self._teller.tell(entry, "PlaceGivenUp", told, is_warning=True)
             case ReservedNotice(entry, queue, told):
                 metrics.reserved(queue, "made")
                 self._teller.tell(entry, "Reserved", told)

@@ -32,6 +32,7 @@ from queue_dispatcher.bindings.state import (
     Reassert,
     Shrinking,
     State,
+    Unresolved,
 )
 from queue_dispatcher.cache.binding_table import BindingTable
 from queue_dispatcher.cache.charges import Charges
@@ -531,7 +532,8 @@ class Cache:
             isinstance(state, Adopted) and state.restore
         )
         _keep(self.duties, uid, is_duty and not is_assumed)
-        _keep(self.suspended, uid, entry.binding.suspended is not None and isinstance(state, Pending))
+        is_suspended = entry.binding.suspended is not None
+        _keep(self.suspended, uid, is_suspended and isinstance(state, Pending | Unresolved))
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
             queue = charged_name(entry) or queue_name(entry)
             began_ms = began_day_ms(entry.binding, entry.seen, self._moment)

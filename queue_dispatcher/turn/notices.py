@@ -59,6 +59,13 @@ class EvictedNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceGivenUpNotice:
+    """It was suspended, and has been taken off its cluster."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
 class ReservedNotice:
     """The binding, or the group that it is the first of, holds a reservation, which was not told yet."""
 
@@ -121,6 +128,7 @@ Notice = (
     | TakenBackNotice
     | LostNotice
     | EvictedNotice
+    | PlaceGivenUpNotice
     | ReservedNotice
     | GivenUpNotice
     | FulfilledNotice

@@ -15,6 +15,7 @@ from queue_dispatcher.turn.notices import (
     EvictedNotice,
     FulfilledNotice,
     LostNotice,
+    PlaceGivenUpNotice,
     RefusedNotice,
     TakenBackNotice,
 )
@@ -148,6 +149,8 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):
                 state.notices.append(EvictedNotice(entry, queue_name(entry), requeue))
+        case Purpose.GIVE_UP:
+            state.notices.append(PlaceGivenUpNotice(entry))
         case Purpose.LEAVE_LOST:
             state.notices.append(LostNotice(entry, charged_name(entry)))
         case Purpose.TAKE_BACK_GROWTH:

@@ -84,12 +84,12 @@ def waiting_in_place(cache: Cache, now: Moment) -> tuple[list[Write], int | None
 
 def _called_for(cache: Cache, entry: Entry, now: Moment) -> Purpose | None:
     stay = entry.binding.suspended
-    if stay is None or not isinstance(entry.state, Pending) or entry.record is not None:
+    if stay is None or entry.uid not in cache.suspended or entry.record is not None:
         return None
-    if bool(stay.by.until_ms) is _is_stopped(cache, entry.state):
+    if bool(stay.by.until_ms) is _is_stopped(cache, entry):
         return Purpose.WAIT_ON
     is_over = 0 < stay.by.until_ms <= now.day_ms
-    return Purpose.GIVE_UP if is_over and _can_go_elsewhere(cache, entry, entry.state) else None
+    return Purpose.GIVE_UP if is_over and _can_go_elsewhere(cache, entry) else None
 
 
 def waits_on(cache: Cache, entry: Entry, now: Moment) -> Patch | None:
@@ -113,14 +113,16 @@ def gives_up(cache: Cache, entry: Entry, now: Moment) -> Patch | None:
     return give_up(entry.binding, replace(requeue, suspended=None))
 
 
-def _is_stopped(cache: Cache, state: Pending) -> bool:
-    return bool(cache.resolved.refusal(state.queue.cluster_queue))
+def _is_stopped(cache: Cache, entry: Entry) -> bool:
+    """Whether it cannot be admitted whatever room there is."""
+    state = entry.state
+    return not isinstance(state, Pending) or bool(cache.resolved.refusal(state.queue.cluster_queue))
 
 
-def _can_go_elsewhere(cache: Cache, entry: Entry, state: Pending) -> bool:
+def _can_go_elsewhere(cache: Cache, entry: Entry) -> bool:
     """Whether another cluster, or another flavor in its own, is open to it, or its own is not any more."""
-    stay, fleet = entry.binding.suspended, cache.fleet
-    if stay is None:
+    stay, state, fleet = entry.binding.suspended, entry.state, cache.fleet
+    if stay is None or not isinstance(state, Pending):
         return False
     cluster = stay.by.cluster
     if fleet.permitted(stay.elsewhere) - fleet.lost != {cluster}:

@@ -6,6 +6,7 @@ cluster, placed and not running, let go of by hand, labelled anew while it runs.
 
 from collections.abc import Iterator
 
+from queue_dispatcher.bindings.binding import InPlace
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import (
     Admitted,
@@ -18,6 +19,7 @@ from queue_dispatcher.bindings.state import (
     Unobserved,
     Unplaced,
 )
+from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.indexes import charged_name
 from queue_dispatcher.cache.items import promised_to
@@ -68,6 +70,8 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
         yield f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}"
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unobserved):
         yield UNOBSERVED
+    if binding.suspended is not None and entry.record is None:
+        yield _of_suspended(binding.suspended)
     if isinstance(state, Foreign):
         yield from _left_alone(entry, state)
     elif not isinstance(state, Finished):
@@ -99,6 +103,17 @@ def _late(entry: Entry, now_ms: int) -> Iterator[str]:
         return
     late, most = shown_duration((now_ms - at_ms) // 1000 * 1000), shown_duration(promised.max_wait_ms)
     yield f"it has waited {late} longer than its maxWait of {most} (ServiceClass {promised.name})"
+
+
+def _of_suspended(stay: InPlace) -> str:
+    """Where it stands still, and until when it waits for room there."""
+    told = f"suspended in cluster {stay.by.cluster}"
+    if stay.leaving:
+        told += f", where {stay.leaving} of its pods are still to go"
+    if not stay.by.until_ms:
+        return f"{told}: it goes on there"
+    until = format_ms(stay.by.until_ms)
+    return f"{told}: it goes on there, or from {until} on, where it can go elsewhere, is taken off it"
 
 
 def _of_part(entry: Entry, state: Admitted) -> str:

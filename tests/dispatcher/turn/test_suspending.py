@@ -6,10 +6,14 @@ from typing import Any, Final
 
 import pytest
 
-from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from fairway.kube.resource import ResourceKind
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.turn.suspending import WAITS_MS, WAITS_UNDONE_MS
-from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, job, service_class
+from queue_dispatcher.visibility.viewer import EVERYTHING
+from queue_dispatcher.visibility.views import Views
+from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, job, local_queue, service_class
 from tests.dispatcher.turn.builders import EPOCH_MS, JOBS, Plane
+from tests.dispatcher.turn.test_evictions import tells
 
 GPU: Final = "nvidia.com/gpu"
 PREEMPTS: Final[dict[str, Any]] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
@@ -35,6 +39,13 @@ def queue(made: Plane, gpus: int = 4, **spec: object) -> None:
     stated = cluster_queue("main", {"f": gpus})
     stated["spec"] |= spec
     made.feed(CLUSTER_QUEUES, stated)
+
+
+def local(**spec: object) -> Obj:
+    stated = local_queue("main", "main")
+    stated["metadata"]["namespace"] = "team"
+    stated["spec"] |= spec
+    return stated
 
 
 def states(made: Plane, name: str, pods: int, **spec: object) -> None:
@@ -188,15 +199,20 @@ def test_it_keeps_its_place_where_it_can_go_nowhere_else() -> None:
     assert stands(made) == GOES_ON
 
 
-def test_while_its_queue_is_stopped_the_time_is_not_counted() -> None:
+@pytest.mark.parametrize("stopped", [CLUSTER_QUEUES, LOCAL_QUEUES])
+def test_while_its_queue_is_stopped_the_time_is_not_counted(stopped: ResourceKind[Any]) -> None:
     made = plane(**PREEMPTS)
     runs(made)
     urgent(made)
     leaves(made)
-    queue(made, **PREEMPTS, stopPolicy="Hold")
+    if stopped is CLUSTER_QUEUES:
+        queue(made, **PREEMPTS, stopPolicy="Hold")
+    else:
+        made.feed(LOCAL_QUEUES, local(stopPolicy="Hold"))
     made.passes(2 * WAITS_MS / 1000, step_s=30)
     assert (stands(made), stay(made)) == (SUSPENDED, HERE)
     queue(made, **PREEMPTS)
+    made.feed(LOCAL_QUEUES, local())
     made.passes(1)
     said = stay(made)
     assert said is not None
@@ -317,3 +333,36 @@ def test_where_karmada_chooses_the_clusters_it_is_taken_off() -> None:
     queue(made, **DRAINED)
     made.passes(3)
     assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+
+
+def note(made: Plane) -> str:
+    return Views(made.cache, made.state.view, made.now.day_ms, EVERYTHING).workload(made.entry("x")).note
+
+
+def test_it_is_told_where_it_stands_and_until_when() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    said = stay(made)
+    assert said is not None
+    going = "suspended in cluster m1, where 4 of its pods are still to go: it goes on there, or from "
+    assert note(made).startswith(f"{going}{said['until']} on, where it can go elsewhere")
+    leaves(made)
+    assert note(made).startswith(f"suspended in cluster m1: it goes on there, or from {said['until']}")
+    queue(made, **PREEMPTS, **DRAINED)
+    made.passes(1)
+    assert note(made) == "suspended in cluster m1: it goes on there"
+
+
+def test_events_tell_of_it() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    leaves(made)
+    made.passes(WAITS_MS / 1000 + COOLDOWN_S, step_s=10)
+    told = [one for one in tells(made)[0] if one[0] in ("Preempted", "PlaceGivenUp")]
+    why = "displaced for a workload of its queue of higher priority"
+    assert told == [
+        ("Preempted", f"suspended in cluster m1: {why}; waits, in its place"),
+        ("PlaceGivenUp", "taken off the cluster where it was suspended, as it found no room there in time"),
+    ]
