@@ -236,6 +236,24 @@ def test_who_takes_over_neither_starts_it_early_nor_forgets_it() -> None:
     assert stands(made) == GOES_ON
 
 
+def test_who_takes_over_displaces_nobody_else_for_what_is_on_its_way_out() -> None:
+    made = plane(**PREEMPTS)
+    queue(made, 8, **PREEMPTS)
+    runs(made, "y")
+    made.place("y", m2=4)
+    runs(made)
+    made.rooms, made.needed = {"m1": 0, "m2": 0}, {"urgent": {"m1": ("x",)}}
+    made.submit("urgent", replicas=4, said={"fairway.dev/class": "high"})
+    made.passes(3)
+    assert stands(made) == SUSPENDED
+    # There is room elsewhere by now, and what it waits for is the quota of what goes.
+    made.needed = {"urgent": {"m2": ()}}
+    made.restart()
+    made.passes(60)
+    assert "evict" not in purposes(made, "y")
+    leaves(made)
+
+
 def test_what_karmada_places_of_it_from_its_own_queue_is_suspended_again() -> None:
     made = plane(**PREEMPTS)
     runs(made)
