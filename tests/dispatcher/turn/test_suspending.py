@@ -264,6 +264,48 @@ def test_what_karmada_places_of_it_from_its_own_queue_is_suspended_again() -> No
     assert purposes(made)[-1] == "reassert"
 
 
+def test_it_goes_on_there_though_the_estimators_are_silent() -> None:
+    made = plane()
+    runs(made)
+    queue(made, **DRAINED)
+    made.passes(2)
+    reports(made, active=0, succeeded=3)
+    made.silent = ("m1", "m2")
+    queue(made)
+    made.passes(600, step_s=5)
+    assert stands(made) == GOES_ON
+
+
+def test_it_goes_on_in_the_flavors_that_it_ran_in_with_the_policy_that_it_has() -> None:
+    made = plane("m1")
+    for name in ("old", "new"):
+        kept = flavor(name, "m1")
+        kept["spec"]["nodeLabels"] = {"example.com/kind": name}
+        made.feed(RESOURCE_FLAVORS, kept)
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"old": 4, "new": 4}))
+    made.turn()
+    runs(made)
+    assert made.companions["x"] is not None
+    stated = cluster_queue("main", {"old": 4, "new": 4})
+    stated["spec"] |= DRAINED
+    made.feed(CLUSTER_QUEUES, stated)
+    made.passes(2)
+    said = stay(made)
+    assert said == {"cluster": "m1", "flavors": {GPU: ["old"]}}
+    reports(made, active=0, succeeded=3)
+    # There is room in the other flavor alone.
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"old": 0, "new": 8}))
+    made.passes(30)
+    assert stands(made) == SUSPENDED
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"new": 8, "old": 4}))
+    made.passes(30)
+    assert stands(made) == GOES_ON
+    record = made.record("x")
+    assert record is not None
+    assert record["flavors"] == {GPU: ["old"]}
+    assert made.companions["x"] is None
+
+
 def test_what_somebody_else_takes_off_its_cluster_waits_as_any_other() -> None:
     made = plane(**PREEMPTS)
     runs(made)
