@@ -159,7 +159,10 @@ def clear(binding: Binding) -> Patch:
     """
     _refuse_preserved(binding)
     requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
-    return _patch(binding, held=True, clusters=_without_pods(requeue))
+    clusters = _without_pods(requeue)
+    # Where that is not enough it goes.
+    is_so = clusters == _stated(binding.placed)
+    return _patch(binding, held=True, clusters=[] if is_so else clusters)
 
 
 def _without_pods(requeue: RequeueRecord | None) -> list[object]:

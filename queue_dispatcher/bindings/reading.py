@@ -107,7 +107,8 @@ class BindingReader:
         group = workload.api_version.rpartition("/")[0]
         finished = one(self._finished(spec, status))
         suspended = None
-        if placement is not None and is_held and admission is None and isinstance(requeue, RequeueRecord):
+        is_admitted = isinstance(admission, AdmissionRecord) and admission.id == metadata.uid
+        if placement is not None and is_held and not is_admitted and isinstance(requeue, RequeueRecord):
             suspended = _in_place(requeue, placement, placed, finished, group, workload.kind, status)
         if suspended is not None and placement is not None:
             placed = ()
@@ -196,9 +197,16 @@ def _in_place(
     kind: str,
     status: BindingStatus,
 ) -> InPlace | None:
-    """How it is suspended; None where Karmada, or somebody else, has placed it otherwise, or it has ended."""
+    """How it is suspended; None where Karmada, or somebody else, has placed it otherwise, or it has ended, or
+    by a placement that copies it there would be pods of it.
+    """
     stay = requeue.suspended
-    if stay is None or placed != (Placed(stay.cluster),) or stay.cluster in finished:
+    if (
+        stay is None
+        or placement.is_duplicated
+        or placed != (Placed(stay.cluster),)
+        or stay.cluster in finished
+    ):
         return None
     reports = [one.status for one in status.aggregated_status or () if one.cluster_name == stay.cluster]
     leaving = sum(there_of(group, kind, report) for report in reports)

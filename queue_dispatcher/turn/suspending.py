@@ -51,6 +51,9 @@ def _may_pause(cache: Cache, entry: Entry) -> bool:
     # Where a release does not say where to, it might go on elsewhere, or in two places.
     if not cache.preplaces or binding.placement is None or len(binding.placement.groups) > 1:
         return False
+    # What is copied has as many pods as its template says, whatever stands in its binding.
+    if binding.placement.is_duplicated:
+        return False
     if form_of(binding.placement, binding.demand)[0] is not Form.CONFIRM:
         return False
     return _is_whole_in_one(binding) and binding.placed[0].cluster not in cache.fleet.lost

@@ -132,7 +132,7 @@ def stays_in(binding: Obj) -> str:
 def stands_still(binding: Obj) -> str:
     """The cluster where it is suspended, with no pods to be there; empty for none."""
     where = stays_in(binding)
-    if not where or not is_held(binding) or ADMISSION in at(binding, "metadata", "annotations", default={}):
+    if not where or not is_held(binding) or record_of(binding) is not None:
         return ""
     shares = at(binding, "spec", "clusters", default=()) or ()
     is_so = [(share["name"], share.get("replicas", 0)) for share in shares] == [(where, 0)]

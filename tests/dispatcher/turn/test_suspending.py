@@ -1,12 +1,14 @@
 """What can stand still is suspended in its cluster when it has to go, and goes on there later."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
 
 from fairway.kube.resource import ResourceKind
+from fairway.names import ADMISSION
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.turn.suspending import WAITS_MS, WAITS_UNDONE_MS
 from queue_dispatcher.visibility.viewer import EVERYTHING
@@ -48,9 +50,11 @@ def local(**spec: object) -> Obj:
     return stated
 
 
-def states(made: Plane, name: str, pods: int, **spec: object) -> None:
+def states(
+    made: Plane, name: str, pods: int, labels: Mapping[str, str] = MappingProxyType({}), /, **spec: object
+) -> None:
     """Its Job says that much."""
-    stated = job(name, {"fairway.dev/queue": "main", "fairway.dev/class": "low"}, pods=pods)
+    stated = job(name, {"fairway.dev/queue": "main", "fairway.dev/class": "low", **labels}, pods=pods)
     stated["metadata"] |= {"namespace": "team"}
     stated["spec"] |= {"completions": 100, **spec}
     made.feed(JOBS, stated)
@@ -59,7 +63,7 @@ def states(made: Plane, name: str, pods: int, **spec: object) -> None:
 def runs(made: Plane, name: str = "x", pods: int = 4, *, succeeded: int = 3, **spec: object) -> None:
     """It runs in m1, and so many of its pods have succeeded."""
     made.submit(name, replicas=pods, said={"fairway.dev/class": "low"})
-    states(made, name, pods, **spec)
+    states(made, name, pods, {}, **spec)
     made.turn()
     assert not made.is_held(name), made.reason(name)
     made.place(name, m1=pods)
@@ -306,6 +310,27 @@ def test_it_goes_on_in_the_flavors_that_it_ran_in_with_the_policy_that_it_has() 
     assert made.companions["x"] is None
 
 
+def test_what_comes_to_be_copied_is_taken_off() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    copied: Obj = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
+    made.edit("x", lambda obj: obj["spec"].update(placement=copied))
+    made.passes(2)
+    assert stands(made) == TAKEN_OFF
+    assert purposes(made).count("reassert") == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"id": "other"}'])
+def test_a_forged_record_changes_nothing(text: str) -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    made.edit("x", lambda obj: obj["metadata"]["annotations"].update({ADMISSION: text}))
+    made.passes(2)
+    assert (stands(made), purposes(made).count("reassert")) == (SUSPENDED, 0)
+
+
 def test_what_somebody_else_takes_off_its_cluster_waits_as_any_other() -> None:
     made = plane(**PREEMPTS)
     runs(made)
@@ -364,6 +389,71 @@ def test_what_cannot_stand_still_is_taken_off(spec: Obj, change: Callable[[Plane
     if change is not None:
         change(made)
         made.turn()
+    queue(made, **DRAINED)
+    made.passes(3)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+
+
+DIVIDED: Final[Obj] = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+ONE: Final[Obj] = {"maxGroups": 1, "minGroups": 1, "spreadByField": "cluster"}
+WEIGHTS: Final[Obj] = {
+    "replicaSchedulingType": "Divided",
+    "replicaDivisionPreference": "Weighted",
+    "weightPreference": {"staticWeightList": [{"targetCluster": {"clusterNames": ["m1"]}, "weight": 1}]},
+}
+
+
+@pytest.mark.parametrize(
+    "placement",
+    [
+        {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}, "spreadConstraints": [ONE]},
+        {"replicaScheduling": WEIGHTS},
+        {
+            "replicaScheduling": DIVIDED,
+            "clusterAffinities": [
+                {"affinityName": "one", "clusterNames": ["m1"]},
+                {"affinityName": "two", "clusterNames": ["m2"]},
+            ],
+        },
+    ],
+)
+def test_what_karmada_would_not_keep_there_is_taken_off(placement: Obj) -> None:
+    made = plane(gpus=8)
+    made.rooms = {"m1": 9, "m2": 0}
+    made.submit("x", replicas=4, said={"fairway.dev/class": "low"}, more={"placement": placement})
+    states(made, "x", 4)
+    made.turn()
+    made.place("x", m1=4)
+    reports(made, active=4, succeeded=3)
+    queue(made, 8, **DRAINED)
+    made.passes(3)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"fairway.dev/min-replicas": "2"},
+        {"fairway.dev/group": "g", "fairway.dev/group-size": "1"},
+    ],
+    ids=["elastic", "group"],
+)
+def test_what_starts_in_part_or_with_others_is_taken_off(said: dict[str, str]) -> None:
+    made = plane()
+    made.submit("x", replicas=4, said={"fairway.dev/class": "low"})
+    states(made, "x", 4, said)
+    made.turn()
+    made.place("x", m1=4)
+    reports(made, active=4, succeeded=3)
+    queue(made, **DRAINED)
+    made.passes(3)
+    assert (stands(made), stay(made)) == (TAKEN_OFF, None)
+
+
+def test_what_is_in_a_cluster_that_is_lost_is_taken_off() -> None:
+    made = plane()
+    runs(made)
+    made.cluster("m1", 4, ready=False)
     queue(made, **DRAINED)
     made.passes(3)
     assert (stands(made), stay(made)) == (TAKEN_OFF, None)
