@@ -44,9 +44,9 @@ def _may_pause(cache: Cache, entry: Entry) -> bool:
     binding, state, facts = entry.binding, entry.state, entry.facts
     if not facts.may_pause or entry.elastic is not None or not isinstance(state, Admitted):
         return False
-    if not isinstance(state.phase, Placed) or state.growth is not None or binding.is_held:
+    if not isinstance(state.phase, Placed):
         return False
-    if facts.group or state.record.group or cache.pending.mates(entry):
+    if facts.group or state.record.group:
         return False
     # Where a release does not say where to, it might go on elsewhere, or in two places.
     if not cache.preplaces or binding.placement is None or len(binding.placement.groups) > 1:

@@ -15,6 +15,7 @@ from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, job, local_queue, service_class
 from tests.dispatcher.turn.builders import EPOCH_MS, JOBS, Plane
+from tests.dispatcher.turn.test_checks import says
 from tests.dispatcher.turn.test_evictions import tells
 
 GPU: Final = "nvidia.com/gpu"
@@ -516,3 +517,107 @@ def test_events_tell_of_it() -> None:
         ("Preempted", f"suspended in cluster m1: {why}; waits, in its place"),
         ("PlaceGivenUp", "taken off the cluster where it was suspended, as it found no room there in time"),
     ]
+
+
+def test_what_was_drained_and_has_done_nothing_waits_for_less_long() -> None:
+    made = plane()
+    runs(made, succeeded=0)
+    queue(made, **DRAINED)
+    made.passes(2)
+    reports(made, active=0)
+    made.rooms = {"m1": 0, "m2": 0}
+    queue(made)
+    made.passes(1)
+    said = stay(made)
+    assert said is not None
+    assert since_s(made, said["until"]) == pytest.approx(WAITS_UNDONE_MS / 1000, abs=2)
+
+
+def test_the_pause_before_it_is_due_does_not_count() -> None:
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    queue(made, **PREEMPTS, stopPolicy="Hold")
+    made.passes(2)
+    assert stay(made) == HERE
+    queue(made, **PREEMPTS)
+    made.passes(1)
+    said = stay(made)
+    assert said is not None
+    assert since_s(made, said["until"]) == pytest.approx(COOLDOWN_S + WAITS_MS / 1000, abs=10)
+
+
+def goes_back_to(made: Plane, gpus: Mapping[str, int]) -> None:
+    """The queue goes on with these flavors, and there is no room for long."""
+    made.rooms = dict.fromkeys(made.rooms or {}, 0)
+    # So long that what was said before holds no more.
+    made.passes(300, step_s=30)
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", gpus))
+    made.passes(WAITS_MS / 1000 + 10, step_s=5)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "stands_on"),
+    [({"f": 4}, True), ({"f": 4, "other": 4}, False), ({"other": 4}, False), ({"f": 4, "far": 4}, True)],
+)
+def test_it_waits_on_where_no_other_flavor_of_its_cluster_is_open_to_it(
+    gpus: dict[str, int], *, stands_on: bool
+) -> None:
+    made = plane("m1")
+    made.cluster("m3")
+    made.feed(RESOURCE_FLAVORS, flavor("other", "m1"))
+    made.feed(RESOURCE_FLAVORS, flavor("far", "m3"))
+    made.submit("x", replicas=4, said={"fairway.dev/class": "low"}, clusters=("m1",))
+    states(made, "x", 4)
+    made.turn()
+    made.place("x", m1=4)
+    reports(made, active=4, succeeded=3)
+    queue(made, **DRAINED)
+    made.passes(2)
+    reports(made, active=0, succeeded=3)
+    goes_back_to(made, gpus)
+    assert stands(made) == (SUSPENDED if stands_on else TAKEN_OFF)
+
+
+def test_what_stands_in_a_cluster_that_is_lost_goes_once_its_time_is_over() -> None:
+    made = plane("m1")
+    runs(made)
+    queue(made, **DRAINED)
+    made.passes(2)
+    made.cluster("m1", 4, ready=False)
+    goes_back_to(made, {"f": 4})
+    assert stands(made) == TAKEN_OFF
+
+
+def test_a_check_that_says_retry_leaves_it_where_it_stands() -> None:
+    made = plane()
+    runs(made)
+    queue(made, **DRAINED)
+    made.passes(2)
+    reports(made, active=0, succeeded=3)
+    queue(made, admissionChecks=[{"name": "budget"}])
+    says(made, "Retry")
+    made.passes(5)
+    assert "retry_check" in purposes(made)
+    said = stay(made)
+    assert said is not None
+    assert (stands(made), said["cluster"]) == (SUSPENDED, "m1")
+
+
+def test_what_is_on_its_way_out_ends_at_once_and_is_no_use_of_its_queue() -> None:
+    made = plane()
+    runs(made)
+    made.passes(100, step_s=10)
+    used = made.cache.usages.of_local("team/main", made.now.day_ms).device_ms
+    queue(made, **DRAINED)
+    made.passes(2)
+    assert made.charged() == 4
+    assert made.cache.charges.on("m1")
+    assert made.cache.running.endings.at_ms("x") == pytest.approx(made.now.day_ms, abs=3_000)
+    assert not made.cache.running.idle("main")
+    made.passes(1_000, step_s=10)
+    assert made.cache.usages.of_local("team/main", made.now.day_ms).device_ms <= used + 4 * 10_000
+    made.cache.room.clear()
+    made.report("x", m1={"active": 0, "succeeded": 3})
+    made.cache.settle()
+    assert "m1" in made.cache.room
