@@ -64,7 +64,7 @@ def _is_whole_in_one(binding: Binding) -> bool:
     demand, progress = binding.demand, binding.progress
     if demand.is_set or binding.problems or binding.is_preserved or binding.finished:
         return False
-    if len(binding.placed) != 1 or binding.placed[0].replicas != demand.replicas or not demand.replicas:
+    if len(binding.placed) != 1 or not demand.replicas:
         return False
     return not (progress.silent or progress.unsent or progress.refused)
 

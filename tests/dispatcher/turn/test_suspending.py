@@ -362,6 +362,11 @@ def silent(made: Plane) -> None:
     made.collect("x", [])
 
 
+def refused(made: Plane) -> None:
+    item = {"clusterName": "m1", "applied": False, "appliedMessage": "denied", "status": {"active": 4}}
+    made.collect("x", [item])
+
+
 def divided(made: Plane) -> None:
     made.place("x", m1=2, m2=2)
     made.report("x", m1={"active": 2, "succeeded": 3}, m2={"active": 2})
@@ -380,6 +385,7 @@ def unsent(made: Plane) -> None:
         ({"activeDeadlineSeconds": 600}, None),
         ({"managedBy": "kueue.x-k8s.io/multikueue"}, None),
         ({}, silent),
+        ({}, refused),
         ({}, divided),
         ({}, unsent),
     ],
@@ -558,7 +564,7 @@ def goes_back_to(made: Plane, gpus: Mapping[str, int]) -> None:
 
 @pytest.mark.parametrize(
     ("gpus", "stands_on"),
-    [({"f": 4}, True), ({"f": 4, "other": 4}, False), ({"other": 4}, False), ({"f": 4, "far": 4}, True)],
+    [({"f": 4}, True), ({"f": 4, "other": 4}, False), ({"far": 4}, False), ({"f": 4, "far": 4}, True)],
 )
 def test_it_waits_on_where_no_other_flavor_of_its_cluster_is_open_to_it(
     gpus: dict[str, int], *, stands_on: bool
