@@ -27,6 +27,7 @@ from tests.dispatcher.scenarios import (
     test_kicks,
     test_life,
     test_lost,
+    test_suspending,
     test_take_back,
     test_tampering,
     test_visibility,
@@ -49,6 +50,8 @@ PRECONDITIONS = {("metadata", "uid"), ("metadata", "resourceVersion")}
 CLEARED = ("spec", "clusters")
 STAYS = [{"name": "m2", "replicas": 2}]
 """Where the rest runs on of what loses a part."""
+STANDS = [{"name": "m1"}]
+"""Where what is suspended stands still."""
 APPLIED = ("metadata", "annotations", "policy.karmada.io/applied-placement")
 ELASTIC: list[list[Obj]] = [[{"name": "m1", "replicas": pods}] for pods in (4, 2, 6)]
 """Where elastic work runs, as it starts, gives pods up and becomes whole."""
@@ -96,6 +99,10 @@ SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
         {Purpose.BEGAN, Purpose.EVICT},
     ),
     (test_evictions.test_a_queue_is_drained_and_goes_on, {Purpose.EVICT}),
+    (
+        test_suspending.test_a_place_that_was_kept_is_given_up,
+        {Purpose.EVICT, Purpose.WAIT_ON, Purpose.GIVE_UP},
+    ),
     (test_lost.test_of_independent_pods_those_that_are_there_are_placed_anew, {Purpose.LEAVE_LOST}),
     (test_tampering.test_a_record_copied_to_a_new_binding_admits_nothing, {Purpose.ADMIT}),
     (test_tampering.test_a_policys_own_suspension_stays_byte_for_byte, {Purpose.ADMIT}),
@@ -174,8 +181,8 @@ def test_the_dispatcher_writes_its_own_fields_alone(
         found = dict(leaves(json.loads(write.body)))
         # Nothing is written to another object than the one that was decided on.
         assert found.keys() >= PRECONDITIONS
-        # Off all clusters, off some that are lost, or where a part runs.
-        assert found.pop(CLEARED, []) in ([], STAYS, *ELASTIC)
+        # Off all clusters, off some that are lost, suspended in one, or where a part runs.
+        assert found.pop(CLEARED, []) in ([], STAYS, STANDS, *ELASTIC)
         # What Karmada noted when it placed it before goes with another placement.
         assert found.pop(APPLIED, None) is None
         assert set(found) <= OWNED | PRECONDITIONS, write.body
