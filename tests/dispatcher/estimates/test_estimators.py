@@ -17,6 +17,7 @@ from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Ending
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators
 from queue_dispatcher.estimates.placements import room_of
 from queue_dispatcher.estimates.promise_requests import name_of
@@ -149,7 +150,9 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
         async with serving(Canned({"m1": 0, "m2": 0, "m3": 0})) as one:
             settings = EstimatorSettings(dict.fromkeys(("m1", "m2", "m3"), one.address))
             async with Estimators(settings) as estimators:
-                await estimators.place(["m1", "m2", "m3"], GANG, {}, endings={"m2": ((LONG, 9), (RUNS, 7))})
+                await estimators.place(
+                    ["m1", "m2", "m3"], GANG, {}, endings={"m2": (Ending(LONG, 9), Ending(RUNS, 7))}
+                )
                 await estimators.place(["m1"], GANG, {})
             asked = {tuple(of.clusters): of for of in one.asked}
             assert asked.keys() == {("m1", "m3"), ("m2",), ("m1",)}
@@ -170,7 +173,7 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
 
 def test_of_what_ends_last_no_more_is_told_than_an_estimator_reads() -> None:
     async def scenario() -> None:
-        ends = tuple((replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
+        ends = tuple(Ending(replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
         async with serving(Canned({"m1": 0})) as one:
             async with Estimators(EstimatorSettings({"m1": one.address})) as estimators:
                 await estimators.place(["m1"], GANG, {}, endings={"m1": ends})
@@ -293,7 +296,7 @@ def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
             serving(Canned(garbage=answer.SerializeToString())) as one,
             Estimators(EstimatorSettings({"m1": one.address})) as estimators,
         ):
-            may_end = {"m1": ((RUNS, 5), (LONG, 5))}
+            may_end = {"m1": (Ending(RUNS, 5), Ending(LONG, 5))}
             assert await estimators.place(["m1"], GANG, {}, endings=may_end, of_choice=of_choice) == (
                 ClusterRoom("m1", 0, earliest=read),
             )

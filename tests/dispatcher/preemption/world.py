@@ -16,8 +16,8 @@ ALL = Preemption(WithinClusterQueue.LOWER_OR_NEWER_EQUAL_PRIORITY, ReclaimWithin
 
 @dataclass
 class World:
-    """``running``: what is charged in ``ledger``, and what of that is ``surplus``. ``policies``: by queue; those left out displace nobody.
-    ``capacity``: by cell, of what there is less than all quotas.
+    """``running``: what is charged in ``ledger``, and what of that is ``surplus``. ``policies``: by queue;
+    those left out displace nobody. ``capacity``: by cell, of what there is less than all quotas.
     """
 
     ledger: Ledger
