@@ -47,13 +47,11 @@ def read_surplus(endings: Sequence[pb.Ending]) -> tuple[Surplus, ...]:
     found: dict[WorkloadName, Surplus] = {}
     for index, one in enumerate(endings):
         field = f"endings.endings[{index}]"
-        if one.surplus < 0 or one.kept < 0:
-            least = min(one.surplus, one.kept)
-            raise RequestError(f"{field}: {least} pods: expected how many may go, and how many are kept")
+        if not 0 <= one.surplus <= one.kept:
+            raise RequestError(f"{field}.surplus: {one.surplus}: expected none, or some of {one.kept} kept")
         if one.surplus:
             name = _workload_name(one.workload, f"{field}.workload")
-            pods = min(one.surplus, MAX_SURPLUS)
-            found.setdefault(name, Surplus(name, one.at_ms, pods, max(one.kept, pods)))
+            found.setdefault(name, Surplus(name, one.at_ms, min(one.surplus, MAX_SURPLUS), one.kept))
     return tuple(found.values())
 
 

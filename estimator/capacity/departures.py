@@ -171,8 +171,10 @@ def chosen(pods: PodsByKey, choices: Sequence[Choice], now_ms: int) -> Chosen:
 def _one_by_one(
     choice: Choice, order: Sequence[Sequence[str]], place_of: Mapping[str, int]
 ) -> Iterator[tuple[Choice, int, IntVector, Loose | None]]:
-    """The choice once for each pod that goes: those first that are to be there and are not."""
-    step = max(0, choice.kept - sum(map(len, order)))
+    """The choice once for each pod that goes: those first that are to be there and are not. What is there and
+    is not to be goes before, with the first.
+    """
+    step, before = choice.kept - sum(map(len, order)), _NONE
     for keys in order:
         places = _places(keys, place_of)
         nowhere = len(keys) - len(places)
@@ -182,7 +184,11 @@ def _one_by_one(
                 return
             is_all = count == len(keys)
             left = Loose(places, count - nowhere) if count > nowhere and not is_all else None
-            yield choice, step, places if is_all else _NONE, left
+            certain = np.concatenate([before, places]) if is_all else before
+            before = certain
+            if step > 0:
+                yield choice, step, certain, left
+                before = _NONE
 
 
 def _places(keys: Iterable[str], place_of: Mapping[str, int]) -> IntVector:

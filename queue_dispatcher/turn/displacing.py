@@ -10,7 +10,7 @@ A plan is called off once nobody waits for it any more; whom it has not reached 
 after a while if its victims do not go.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -27,7 +27,7 @@ from queue_dispatcher.estimates.estimates import Ending, Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, queues_of
 from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
 from queue_dispatcher.turn.displaceable import candidates, fewer_of, kept_in, places_of
@@ -132,9 +132,12 @@ class _Look:
         preemptor = Preemptor(
             item.id, item.queue, queue.preemption, item.priority, item.enqueued_ms, way.charge
         )
-        may_go = candidates(
-            cache, self._ledger, preemptor, short_of(self._ledger, self._capacity, preemptor), self._now
-        )
+        short = short_of(self._ledger, self._capacity, preemptor)
+        if self._is_yielding(queues_of(self._ledger, preemptor, short)):
+            # What gives pods up for somebody else may have more to give once that is written.
+            self._is_being_asked = True
+            return []
+        may_go = candidates(cache, self._ledger, preemptor, short, self._now)
         if not may_go:
             return []
         offers: Iterable[Offer] = (Offer(""),)
@@ -146,6 +149,17 @@ class _Look:
             offers = self._offers(known, may_go)
         plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
         return plan or []
+
+    def _is_yielding(self, queues: Collection[str]) -> bool:
+        """Whether work of these queues has just begun to give pods up."""
+        begun, charges = self._state.displacements, self._cache.charges
+        return any(
+            one.fewer
+            and self._now.elapsed_ms - begun[one.by].since_ms < FRESH_MS
+            and (charged := charges.get(uid)) is not None
+            and charged.queue in queues
+            for uid, one in self._cache.ends.displaced_by.items()
+        )
 
     def _asked(
         self, way: Alternative, probe: str, preemptor: Preemptor, may_go: Sequence[Candidate]

@@ -220,10 +220,11 @@ class Estimators:
             live = owner.by_removal() if owner is not None else []
             if not one.surplus:
                 found.append(Choice(name, one.at_ms, _running_of(live)))
-            # What is not there of as many as there are to be goes first.
-            missing = max(0, one.kept - len(live))
-            for step in range(missing + 1, one.surplus + 1):
-                going = _running_of(live[step - missing - 1 : step - missing])
+            # What is not there of as many as there are to be goes first; what is beyond it, with the first.
+            missing = one.kept - len(live)
+            for step in range(max(0, missing) + 1, one.surplus + 1):
+                before = 0 if step == 1 else step - missing - 1
+                going = _running_of(live[before : step - missing])
                 found.append(Choice(name, one.at_ms, going, step))
         return found
 

@@ -107,6 +107,12 @@ TABLE: list[tuple[str, Sequence[Thing], Asked, dict[str, int] | None]] = [
         {"e": 3},
     ),
     (
+        "what is there and is not to be goes anyway",
+        (*FOUR, *EACH),
+        asks(TWO, e=(2, 3)),
+        {"e": 1},
+    ),
+    (
         "what has no node",
         (*FOUR, *EACH[:3], ready("x", "d", 8), running("e", "", 8, 7)),
         asks(WHOLE, e=(3, 4)),
@@ -145,6 +151,14 @@ def test_who_has_to_give_up_how_many(
     things: Sequence[Thing], asked: Asked, expected: dict[str, int] | None
 ) -> None:
     assert found(asked, *things) == expected
+
+
+def test_who_goes_before_goes_as_well_where_it_does_not_help() -> None:
+    things: tuple[Thing, ...] = (A, B.label({RACK: "x"}), C, D, *BY_AGE)
+    asked = asks(component("w", 1, selector={RACK: "x"}, gpu=8), e=(3, 4))
+    room = asked.of(cluster(*things))
+    assert room is not None
+    assert (room.gives, room.pods, [one.node for one in room.placement]) == ((2,), 2, ["b"])
 
 
 def test_of_too_many_ways_only_what_is_certain_counts() -> None:
