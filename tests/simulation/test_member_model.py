@@ -362,6 +362,30 @@ def test_who_has_to_end_for_a_gang(
     assert {node for _, node, _ in room.earliest.where} == nodes
 
 
+@pytest.mark.parametrize(
+    ("surplus", "kept", "wanted", "gives"),
+    [
+        # Four pods of a GPU each on two nodes of two: the youngest go first, each from another node.
+        (3, 4, (1, 1), 1),
+        (3, 4, (1, 2), 3),
+        (2, 4, (1, 2), None),
+        # What is to be there and is not goes first, and what is not to be there is on its way out already.
+        (3, 5, (1, 1), 2),
+        (3, 3, (2, 1), 1),
+    ],
+)
+def test_with_how_many_pods_fewer_it_fits(
+    surplus: int, kept: int, wanted: tuple[int, int], gives: int | None
+) -> None:
+    world = World(2, 2, scoring=Scoring.LEAST_ALLOCATED)
+    world.apply(gang("j", 4, 1))
+    world.wait()
+    told = {"a": (Ending(job_named("j"), 1, surplus, kept),)}
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings=told, of_choice=True)
+    assert (None if room.earliest is None else room.earliest.gives) == (None if gives is None else (gives,))
+
+
 def test_nobody_has_to_end_where_pods_are_on_their_way_out() -> None:
     world = World(8, 8)
     for name in ("j", "k"):

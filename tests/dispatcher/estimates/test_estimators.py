@@ -244,6 +244,7 @@ def test_when_it_fits_is_read_unless_it_cannot_be_meant(
 
 
 ENDS = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="runs")
+LONG_ENDS = pb.WorkloadName(namespace="team", group="kubeflow.org", kind="PyTorchJob", name="long")
 OTHER = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="other")
 
 
@@ -280,6 +281,41 @@ OTHER = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="other
             id="twice",
         ),
         pytest.param(True, pb.EarliestRoom(pods=3, placement=[NODE]), None, "no time", id="no time"),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[2]),
+            Earliest("m1", 7, 3, (("worker", "n", 2),), (name_of(RUNS),), gives=(2,)),
+            "",
+            id="how many pods have to go",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[4]),
+            None,
+            "more pods that have to go than may",
+            id="more pods than may go",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[-1]),
+            None,
+            "more pods that have to go than may",
+            id="fewer pods than none",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[LONG_ENDS], gives=[1]),
+            None,
+            "were not asked about",
+            id="pods of what only ends",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[1, 1]),
+            None,
+            "pods of 2 workloads, of which 1 have to end",
+            id="pods of whom",
+        ),
     ],
 )
 def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
@@ -296,15 +332,17 @@ def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
             serving(Canned(garbage=answer.SerializeToString())) as one,
             Estimators(EstimatorSettings({"m1": one.address})) as estimators,
         ):
-            may_end = {"m1": (Ending(RUNS, 5), Ending(LONG, 5))}
+            may_end = {"m1": (Ending(RUNS, 5), Ending(RUNS, 4, surplus=3, kept=8), Ending(LONG, 5))}
             assert await estimators.place(["m1"], GANG, {}, endings=may_end, of_choice=of_choice) == (
                 ClusterRoom("m1", 0, earliest=read),
             )
             asked = one.asked[0].endings
-            assert (asked.of_choice, [told.workload.name for told in asked.endings]) == (
-                of_choice,
-                ["runs", "long"],
-            )
+            assert asked.of_choice is of_choice
+            assert [(told.workload.name, told.surplus, told.kept) for told in asked.endings] == [
+                ("runs", 3, 8),
+                ("runs", 0, 0),
+                ("long", 0, 0),
+            ]
 
     asyncio.run(scenario())
     logged = [line for line in caplog.messages if "none is held there" in line]

@@ -173,6 +173,14 @@ def test_pods_that_are_not_needed_beside_what_is_whole_stay() -> None:
     assert made.victims(wants("top", "q", charge(gpu=5), 5)) == ["e+1", "x"]
 
 
+def test_pods_of_others_stay_where_all_of_one_goes() -> None:
+    made = one_queue(gpus=6)
+    made.runs_elastic("e", "q", charge(gpu=1), 2, 4)
+    # It has not run for long enough to go as a whole.
+    made.running.remove(made.runs_elastic("f", "q", charge(gpu=1), 1, 2, since_ms=1))
+    assert made.victims(wants("top", "q", charge(gpu=4), 5)) == ["e"]
+
+
 def in_two(made: World) -> tuple[Candidate, Candidate]:
     """The surplus of ``e``, of which 2 of 6 pods are in ``m2``: of neither cluster more than 4 in all."""
     (one,) = made.surplus
