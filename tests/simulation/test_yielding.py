@@ -70,7 +70,8 @@ STORIES = {
     "two give way, and leaders die right after a write": (TWO.fault("kill_after_write", for_s=90), 6, 0),
     "pods of a Job": (URGENT, 6, 0),
     "pods of a Deployment": (DEPLOYMENT, 6, 0),
-    "pods that take long to end": (SLOW, 8, 0),
+    # Beside the urgent ones smaller ones take the rest, and then what is whole and of less priority.
+    "pods that take long to end": (SLOW, 8, 1),
     "a node of its own": (NODES, 1, 0),
     "pods and what is whole": (BOTH, 6, 1),
     "one after the other": (AGAIN, 16, 0),
