@@ -8,7 +8,7 @@ Never what would leave pods behind, was admitted by nobody, is being written, is
 released together are displaced together.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -19,10 +19,11 @@ from queue_dispatcher.cache.charging import to_run
 from queue_dispatcher.cache.ends import may_be_stopped
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.ledger.cells import Cell, added
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, may_displace, queues_of
 from queue_dispatcher.turn.shrinking import surplus_of
+from queue_dispatcher.workloads.demand import Placed
 
 MAX_RUNNING: Final = 4_096
 """How many that run are looked at for one workload,"""
@@ -53,17 +54,18 @@ def candidates(
 def _surplus(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate]:
     """What it has beyond its minimum, of pods that are yet to run, by cluster."""
     charged, record = cache.charges.get(entry.uid), entry.binding.record
-    if charged is None or record is None or entry.elastic is None or not surplus_of(entry):
+    beyond = surplus_of(entry)
+    if charged is None or record is None or entry.elastic is None or not beyond:
         return
     if not _is_free_to_go(entry, borrows=borrows):
         return
     shares = to_run(entry, entry.binding)
-    surplus = min(surplus_of(entry), sum(share.replicas for share in shares) - entry.elastic.least)
+    surplus = min(beyond, sum(share.replicas for share in shares) - entry.elastic.least)
     for share in shares if surplus > 0 else ():
         yield Candidate(
             id=f"{entry.uid}/{share.cluster}",
             queue=charged.queue,
-            charge=cache.pod_charge(entry, share.cluster),
+            charge=_each(charged.charge, shares) or cache.pod_charge(entry, share.cluster),
             priority=record.priority,
             enqueued_ms=record.enqueued_ms,
             since_ms=record.admitted_ms,
@@ -72,6 +74,14 @@ def _surplus(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate
             cluster=share.cluster,
             surplus=surplus,
         )
+
+
+def _each(charge: Charge, shares: Sequence[Placed]) -> Charge:
+    """What each of its pods is charged, where all are in one cluster; else empty."""
+    pods = shares[0].replicas
+    if len(shares) > 1 or any(amount % pods for _, amount in charge):
+        return ()
+    return tuple((cell, amount // pods) for cell, amount in charge)
 
 
 def _whole(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Candidate | None:

@@ -125,17 +125,8 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         probings += displace(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    times = (
-        retry_ms,
-        evict_ms,
-        yield_ms,
-        overdue_ms,
-        lost_ms,
-        give_up_ms,
-        decided_ms,
-        _try_due_ms(state, now),
-    )
-    due = [at for at in times if at is not None]
+    times = (retry_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms, _try_due_ms(state, now))
+    due = [at for at in (yield_ms, *times) if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 
