@@ -371,7 +371,8 @@ _LATE = "the time for the answer was up before this cluster had its turn; give i
 
 def _more_needs(question: CapacityQuestion) -> tuple[str, ...]:
     """What tells whose pods are meant: those of Deployments are their ReplicaSets'."""
-    named = (*question.without, *(question.endings or ()))
+    surplus = (one.workload for one in question.surplus)
+    named = (*question.without, *(question.endings or ()), *surplus)
     return (REPLICA_SETS,) if any(name.kind == "Deployment" for name in named) else ()
 
 

@@ -16,7 +16,9 @@ from estimator.workload_requests import (
     MAX_NAME,
     MAX_WORKLOADS,
     RequestError,
+    Surplus,
     read_endings,
+    read_surplus,
     read_without,
 )
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -50,7 +52,8 @@ class CapacityQuestion:
     ``search_s`` is 0 where the server shall choose. ``placements``: how many are to be told. ``problems``:
     what of templates could not be used. ``without``: workloads that are taken to be gone. ``endings``: when
     workloads end, in milliseconds since the epoch; None where nobody asks when there will be room.
-    ``of_choice``: whoever asks can end them, the earlier the rather, and asks which of them have to.
+    ``of_choice``: whoever asks can end them, the earlier the rather, and asks which of them have to; or, of
+    those that have a ``surplus``, give up how many pods.
     """
 
     clusters: tuple[str, ...]
@@ -62,6 +65,7 @@ class CapacityQuestion:
     without: tuple[WorkloadName, ...] = ()
     endings: Mapping[WorkloadName, int] | None = None
     of_choice: bool = False
+    surplus: tuple[Surplus, ...] = ()
 
     def about(self, cluster: str) -> GangQuestion:
         """The question, asked about one cluster."""
@@ -82,9 +86,12 @@ def read_place(message: pb.PlaceRequest) -> CapacityQuestion:
         raise RequestError(f"placements: {message.placements}: expected how many, or 0 for one")
     question = _question(message, max(1, message.placements) if message.want_placement else 0)
     without, endings = read_without(message.without), None
+    of_choice, surplus = message.endings.of_choice, read_surplus(message.endings.endings)
     if message.HasField("endings"):
         endings = read_endings(message.endings.endings)
-    return replace(question, without=without, endings=endings, of_choice=message.endings.of_choice)
+    if surplus and not of_choice:
+        raise RequestError("endings.endings: a surplus without of_choice: expected one only with it")
+    return replace(question, without=without, endings=endings, of_choice=of_choice, surplus=surplus)
 
 
 def read_explain(message: pb.ExplainRequest) -> CapacityQuestion:

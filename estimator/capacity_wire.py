@@ -96,6 +96,8 @@ def _writer(field: FieldDescriptor) -> Callable[..., object] | None:
             return partial(map, write)
         return lambda value: None if value is None else write(value)
     largest = _LARGEST.get(field.type)
+    if field.is_repeated and largest is not None:
+        return partial(map, partial(_bounded, largest))
     if field.has_presence and largest is not None:
         return lambda value: None if value is None else _bounded(largest, value)
     return None if largest is None else partial(_bounded, largest)

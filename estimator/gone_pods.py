@@ -54,7 +54,12 @@ class GonePods:
             return cls(mirror.pods.copy(), gone, None, now_ms)
         told = tuple(Choice(name, at_ms, known_by(*name)) for name, at_ms in question.endings.items())
         if question.of_choice:
-            return cls(mirror.pods.copy(), gone, {}, now_ms, told)
+            # Of equal times, what may run on comes first.
+            surplus = (
+                Choice(one.workload, one.at_ms, known_by(*one.workload), one.pods, one.kept)
+                for one in question.surplus
+            )
+            return cls(mirror.pods.copy(), gone, {}, now_ms, (*surplus, *told))
         ends_ms: dict[WorkloadKey, int] = {}
         for one in told:
             for key in one.keys:

@@ -52,6 +52,7 @@ from queue_dispatcher.turn.notices import (
     ReservedNotice,
     StaleNotice,
     TakenBackNotice,
+    YieldedNotice,
 )
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.window import ReleaseWindow
@@ -298,6 +299,10 @@ class NoticeTeller:
                         f"off a cluster that cannot be reached; runs on in {stays}, the rest is placed anew"
                     )
                 self._teller.tell(entry, "ClusterLost", told, is_warning=True)
+            case YieldedNotice(entry, reason):
+                left = sum(share.replicas for share in entry.binding.placed)
+                told = f"runs on with {left} of its {entry.binding.demand.replicas} pods: {reason}"
+                self._teller.tell(entry, "PodsGivenUp", told, is_warning=True)
             case EvictedNotice(entry, queue, requeue):
                 metrics.taken_back(queue, requeue.cause)
                 waits = "waits, in its place"

@@ -191,6 +191,9 @@ class PodBuilder:
     def phase(self, phase: str) -> PodBuilder:
         return self._status(phase=phase)
 
+    def ready(self, since: str) -> PodBuilder:
+        return self._status(conditions=[{"type": "Ready", "status": "True", "lastTransitionTime": since}])
+
     def terminating(self, until: str = "2026-01-01T00:00:00Z") -> PodBuilder:
         """Being deleted: it has to be gone by then."""
         return self._metadata(deletionTimestamp=until)

@@ -26,12 +26,13 @@ from fairway.moments import moment_s
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.prometheus.cluster import Placed
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
-from fairway.selectors import SelectorError
+from fairway.selectors import SelectorError, parse_int64
 from fairway.usage.bound_pod import Tenancy, extended, may_hold, tenancy
 from fairway.workloads import job_set
 from fairway.workloads.members import LABELS
 
 _MAX_FOOTPRINTS = 65536
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _ONE_SLOT = {PODS: 1}
 _LABELS = tuple(dict.fromkeys(LABELS.values()))
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -45,6 +46,7 @@ class HeldByPod(msgspec.Struct, frozen=True, gc=False):
     """What a pod holds and is to others. ``tenancy``: None of one that is given no device. ``member``: of
     which workload it is by its labels. ``is_bound``: to its node, not only nominated. ``deletion_s``: by when
     it has to be gone that is being deleted, seconds since the epoch (0 where that cannot be read), else None.
+    ``ready_s``: since when it is ready, likewise. ``deletion_cost``: as its annotation says.
     """
 
     node: str
@@ -59,6 +61,8 @@ class HeldByPod(msgspec.Struct, frozen=True, gc=False):
     unschedulable_since_s: float | None
     tenancy: Tenancy | None
     deletion_s: float | None
+    ready_s: float | None
+    deletion_cost: int
 
 
 class PodMirror:
@@ -202,6 +206,8 @@ class PodMirror:
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
             tenancy=tenancy(pod, asks, problem) if is_tenant else None,
             deletion_s=_deletion_s(pod) if node else None,
+            ready_s=_ready_s(pod) if node else None,
+            deletion_cost=_deletion_cost(annotations),
         )
 
     def _traits(self, key: str, pod: Pod) -> PodTraits:
@@ -267,6 +273,20 @@ class PodMirror:
 def _deletion_s(pod: Pod) -> float | None:
     stated = pod.metadata.deletion_timestamp
     return None if stated is None else moment_s(stated) or 0.0
+
+
+def _ready_s(pod: Pod) -> float | None:
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready":
+            return moment_s(condition.last_transition_time) or 0.0 if condition.status == "True" else None
+    return None
+
+
+def _deletion_cost(annotations: Mapping[str, str]) -> int:
+    """As kube-controller-manager reads it: what is no int32 counts as 0."""
+    stated = annotations.get(_DELETION_COST, "")
+    cost = parse_int64(stated) if stated else None
+    return cost if cost is not None and -(2**31) <= cost < 2**31 else 0
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:

@@ -30,6 +30,9 @@ MAX_REPLICAS = 2**31 * 256
 MAX_COPIES = 100_000
 """More clusters than a fleet has."""
 MAX_TRIES = 2**31 - 2
+MAX_GIVEN = 16
+"""For how many others a workload has given pods up, as far as that is written down."""
+MAX_REASON = 1024
 MAX_MEMBERS = 2**31 - 1
 MAX_RESOURCES = 256
 MAX_FLAVORS = 16 * 32 * 8
@@ -38,6 +41,15 @@ MAX_COMPONENT_FLAVORS = 4096
 
 Flavors = tuple[tuple[str, tuple[str, ...]], ...]
 """Flavors by resource, sorted by the resource's name; the flavors in the order in which they were tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Pods were given up for the item ``by``, at ``at_ms``, epoch milliseconds. ``reason``: for people."""
+
+    by: str
+    at_ms: int
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,7 @@ class AdmissionRecord:
     ``not_before_ms``: its growth is not to be admitted before, epoch milliseconds; 0 for at once. ``grown``:
     whether this is of growth, and some of it was placed before. ``began_ms``: when all of it was first
     placed, of what has grown since, and where that was long after its admission; else 0. Epoch milliseconds.
+    ``given``: for whom it has given pods up since it last grew, the latest last.
     """
 
     id: str
@@ -74,12 +87,19 @@ class AdmissionRecord:
     decision: Decision | None = None
     grown: bool = False
     began_ms: int = 0
+    given: tuple[Given, ...] = ()
 
 
 class _Decision(KubeStruct, frozen=True):
     members: int
     digest: str
     requests: dict[str, int]
+
+
+class _Given(KubeStruct, frozen=True):
+    by: str
+    at: str
+    reason: str = ""
 
 
 class _Record(KubeStruct, frozen=True):
@@ -101,6 +121,7 @@ class _Record(KubeStruct, frozen=True):
     decision: _Decision | None = None
     grown: bool = False
     began_at: str = ""
+    given: list[_Given] = msgspec.field(default_factory=list)
 
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -145,6 +166,11 @@ def write_record(record: AdmissionRecord) -> str:
         value["grown"] = True
     if record.began_ms:
         value["beganAt"] = format_ms(record.began_ms)
+    if record.given:
+        value["given"] = [
+            {"by": one.by, "at": format_ms(one.at_ms), "reason": one.reason[:MAX_REASON]}
+            for one in record.given
+        ]
     return encode(value)
 
 
@@ -173,6 +199,10 @@ def _checked(raw: _Record) -> AdmissionRecord:
         decision=None if raw.decision is None else _decision(raw.decision),
         grown=raw.grown,
         began_ms=read_moment("beganAt", raw.began_at) if raw.began_at else 0,
+        given=tuple(
+            Given(one.by[:MAX_REASON], read_moment("given.at", one.at), one.reason[:MAX_REASON])
+            for one in raw.given[-MAX_GIVEN:]
+        ),
     )
 
 

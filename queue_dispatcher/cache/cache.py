@@ -286,6 +286,10 @@ class Cache:
         self.queues.capacity_changed()
         self._changed()
 
+    def pod_charge(self, entry: Entry, cluster: str) -> Charge:
+        """See `Charging.of_pod`."""
+        return self._charging.of_pod(entry, cluster)
+
     def take_held_back(self, elapsed_ms: int, expiry_ms: int) -> list[Entry]:
         """Let what is older than a write of ours count if nothing newer has come for so long; whose it is."""
         taken = []

@@ -51,7 +51,7 @@ class Charging:
             reserve = counted_record(entry.record, offers).requests
         else:
             reserve = reserved(state, binding)
-        placed = _to_run(entry, binding)
+        placed = to_run(entry, binding)
         if placed is not binding.placed:
             done = beyond(binding.demand.held(binding.placed), binding.demand.held(placed))
             reserve = beyond(reserve, done)
@@ -75,6 +75,16 @@ class Charging:
             self._copies(entry, record) if known is not None else None,
         )
         return queue, charge
+
+    def of_pod(self, entry: Entry, cluster: str) -> Charge:
+        """What each pod of an elastic workload is charged that it runs in the cluster."""
+        record, known = entry.binding.record, self._queues.queues.cluster_queues.get(entry.charged_queue)
+        if record is None or known is None:
+            return ()
+        offers, there = self._offers(known), (Placed(cluster, 1),)
+        demand = counted(entry.binding, offers).demand
+        flavors, reaches = admitted_to(record), self._fleet.reaches
+        return charge_of((), flavors, demand, there, (), offers, reaches, self._table, None)
 
     def _leaving(self, entry: Entry, stay: InPlace) -> tuple[str, Charge]:
         """What is suspended is charged until its pods are gone."""
@@ -117,7 +127,7 @@ class Charging:
         return found
 
 
-def _to_run(entry: Entry, binding: Binding) -> tuple[Placed, ...]:
+def to_run(entry: Entry, binding: Binding) -> tuple[Placed, ...]:
     """What is placed, but for what has done its work."""
     placement = binding.placement
     is_divided = placement is None or not placement.is_duplicated

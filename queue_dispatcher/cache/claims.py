@@ -1,10 +1,10 @@
-"""Claims: for whom workloads have been displaced, as far as that is written on them, and until when the room
-is theirs.
+"""Claims: for whom workloads have been displaced, or have given pods up, as far as that is written on them,
+and until when the room is theirs.
 
 So a dispatcher that was restarted in the midst of it keeps the room for whom it was made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
@@ -17,31 +17,28 @@ CLAIMED_MS: Final = 600_000
 
 
 class Claims:
-    """By item, those that were displaced for it, and until when it has a claim to their room, epoch
-    milliseconds.
+    """By item, those that were displaced for it, or gave pods up, and until when it has a claim to their
+    room, epoch milliseconds.
     """
 
     def __init__(self) -> None:
         self._until: dict[str, dict[str, int]] = {}
-        self._by: dict[str, str] = {}
+        self._by: dict[str, Mapping[str, int]] = {}
 
     def put(self, entry: Entry) -> None:
         """The entry is as it is."""
-        requeue = entry.binding.requeue
-        is_displaced = isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED
-        if not is_displaced or not isinstance(requeue, RequeueRecord) or not requeue.by:
-            self.drop(entry.uid)
+        found = dict(_claims_on(entry))
+        if self._by.get(entry.uid, {}) == found:
             return
-        if self._by.get(entry.uid) != requeue.by:
-            self.drop(entry.uid)
-            self._by[entry.uid] = requeue.by
-        until_ms = requeue.not_before_ms - COOLDOWN_MS + CLAIMED_MS
-        self._until.setdefault(requeue.by, {})[entry.uid] = until_ms
+        self.drop(entry.uid)
+        if found:
+            self._by[entry.uid] = found
+        for by, until_ms in found.items():
+            self._until.setdefault(by, {})[entry.uid] = until_ms
 
     def drop(self, uid: str) -> None:
         """It is gone, or has started again."""
-        by = self._by.pop(uid, None)
-        if by is not None:
+        for by in self._by.pop(uid, ()):
             del self._until[by][uid]
             if not self._until[by]:
                 del self._until[by]
@@ -49,3 +46,11 @@ class Claims:
     def at(self, day_ms: int) -> Iterator[str]:
         """The items that have a claim then."""
         return (item for item, until in self._until.items() if max(until.values()) > day_ms)
+
+
+def _claims_on(entry: Entry) -> Iterator[tuple[str, int]]:
+    requeue, record = entry.binding.requeue, entry.binding.record
+    if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED and requeue.by:
+        yield requeue.by, requeue.not_before_ms - COOLDOWN_MS + CLAIMED_MS
+    for one in record.given if record is not None else ():
+        yield one.by, one.at_ms + CLAIMED_MS

@@ -61,10 +61,13 @@ def is_stoppable(entry: Entry) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Displaced:
-    """What is to be displaced for the item ``by``, and ``why``, as is told."""
+    """What is to be displaced for the item ``by``, and ``why``, as is told. ``fewer``: by cluster, how many
+    pods are to go of what runs on without them; empty where all of it goes.
+    """
 
     by: str
     why: str
+    fewer: tuple[tuple[str, int], ...] = ()
 
 
 class Ends:
@@ -84,7 +87,8 @@ class Ends:
     def displace(self, uid: str, found: Displaced) -> None:
         """It is to go, unless it cannot, until `keep`."""
         self.displaced_by[uid] = found
-        self.displaced.put(uid, len(self.displaced))
+        if not found.fewer:
+            self.displaced.put(uid, len(self.displaced))
 
     def keep(self, uid: str) -> None:
         """It is not to be displaced any more."""

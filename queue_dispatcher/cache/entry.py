@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.bound import NOT_COUNTED, Counts
 from queue_dispatcher.bindings.phase import UNSEEN, Seen
-from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.record import AdmissionRecord, Given
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found
@@ -80,7 +80,8 @@ class Entry:
     was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
     present release; ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``:
     how it is; ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
-    ``shrinks_to``: where it is to stay, and with how many, once the write under way is made.
+    ``shrinks_to``: where it is to stay, and with how many, once the write under way is made, and
+    ``shrinks_for``: why; None for nobody.
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class Entry:
         "retry_ms",
         "rigid",
         "seen",
+        "shrinks_for",
         "shrinks_to",
         "state",
         "stated_ms",
@@ -140,6 +142,7 @@ class Entry:
         self.rigid = ""
         self.growth: Item | None = None
         self.shrinks_to: tuple[Placed, ...] = ()
+        self.shrinks_for: Given | None = None
         # When it was released to places that Karmada has yet to look at, monotonic; 0 for not so.
         self.stated_ms = 0
         self.pause = Pause()

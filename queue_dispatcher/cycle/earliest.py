@@ -4,7 +4,7 @@ As of EASY backfill: room is held where it is free first, if what runs there end
 reservation moves for a good reason only, since it begins anew in every cluster that it comes to.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,8 @@ class Earliest:
     ``at_ms``: epoch milliseconds, None where nobody knows when that ends which is in its way. ``pods``: how
     many have to end for it. ``where``: pod set, node, and how many pods would go there. ``workloads``: where
     it was asked which have to be ended, those, the most preferred first; none where it fits as soon as what
-    is being deleted has left. ``may_be_fewer``: the estimator does not know that it takes each of them.
+    is being deleted has left. ``gives``: how many pods each of them has to give up that runs on, 0 of what
+    ends; empty where all of them end. ``may_be_fewer``: the estimator does not know that it takes all that.
     """
 
     cluster: str
@@ -30,6 +31,12 @@ class Earliest:
     where: tuple[tuple[str, str, int], ...] = ()
     workloads: tuple[WorkloadName, ...] = ()
     may_be_fewer: bool = False
+    gives: tuple[int, ...] = ()
+
+    @property
+    def leaving(self) -> Iterator[tuple[WorkloadName, int]]:
+        """Who has to go, and with how many pods; 0 for all of it."""
+        return zip(self.workloads, self.gives or (0,) * len(self.workloads), strict=True)
 
 
 def first_of(found: Iterable[Earliest], before: Earliest | None, now_ms: int) -> Earliest | None:

@@ -16,7 +16,7 @@ then, as it does where there are no estimators.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
@@ -49,8 +49,21 @@ SETTLES_MS = 15_000
 LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 """Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
-Endings = Mapping[str, tuple[tuple[WorkloadReference, int], ...]]
-"""By cluster: workloads that run there, and when each ends at the latest, in epoch milliseconds."""
+
+
+class Ending(NamedTuple):
+    """When a workload ends at the latest, epoch milliseconds. ``surplus``: of one that can be ended, so many
+    of its pods may go at most, of those ``kept`` that its cluster keeps there, while it runs on; else 0.
+    """
+
+    workload: WorkloadReference
+    at_ms: int
+    surplus: int = 0
+    kept: int = 0
+
+
+Endings = Mapping[str, Sequence[Ending]]
+"""By cluster, of workloads that run there."""
 _Answer = TypeVar("_Answer")
 
 

@@ -20,7 +20,7 @@ from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.estimates.endpoints import Endpoints
-from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.estimates import Ending, Endings
 from queue_dispatcher.estimates.placements import PLACEMENTS, clear_nonsense, room_of, short
 from queue_dispatcher.estimates.promise_requests import Told, named, requests_of
 from queue_dispatcher.estimates.promised import Lists
@@ -306,9 +306,12 @@ def _unanswered(cluster: str, what: str) -> ClusterRoom:
     return ClusterRoom(cluster, 0, unknown=f"the estimator of {cluster} gives no answer: {what}")
 
 
-def _endings(endings: Sequence[tuple[WorkloadReference, int]], of_choice: bool) -> pb.Endings:
-    soonest = sorted(endings, key=lambda pair: pair[1])[:_MOST_ENDINGS]
-    told = [pb.Ending(workload=named(one), at_ms=at_ms) for one, at_ms in soonest]
+def _endings(endings: Sequence[Ending], of_choice: bool) -> pb.Endings:
+    soonest = sorted(endings, key=lambda one: one.at_ms)[:_MOST_ENDINGS]
+    told = [
+        pb.Ending(workload=named(one.workload), at_ms=one.at_ms, surplus=one.surplus, kept=one.kept)
+        for one in soonest
+    ]
     return pb.Endings(endings=told, of_choice=of_choice)
 
 

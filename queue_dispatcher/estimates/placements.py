@@ -1,7 +1,7 @@
 """What an estimator answers to `Place`, as ClusterRooms, and what of it cannot be meant. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -49,9 +49,9 @@ def clear_nonsense(found: Iterable[pb.ClusterPlacement], endings: pb.Endings | N
     ``endings``: as they were asked about. What is to be logged of it; empty where all of it may be meant.
     """
     told = ""
-    may_end = None
+    may_end: dict[tuple[WorkloadName, bool], int] | None = None
     if endings is not None and endings.of_choice:
-        may_end = frozenset(_name(one.workload) for one in endings.endings)
+        may_end = {(_name(one.workload), one.surplus > 0): one.surplus for one in endings.endings}
     for one in found:
         what, what_comes = _nonsense(one.placement), _nonsense_of_earliest(one, may_end)
         if what:
@@ -71,17 +71,20 @@ def _earliest(placement: pb.ClusterPlacement, copies: int) -> Earliest | None:
     at_ms = found.at_ms if found.HasField("at_ms") else None
     where = tuple((one.pod_set, one.node, one.pods) for one in found.placement)
     workloads = tuple(map(_name, found.workloads))
-    return Earliest(placement.cluster, at_ms, found.pods, where, workloads, found.may_be_fewer)
+    gives = tuple(found.gives)
+    return Earliest(placement.cluster, at_ms, found.pods, where, workloads, found.may_be_fewer, gives)
 
 
 def _name(message: pb.WorkloadName) -> WorkloadName:
     return WorkloadName(message.namespace, message.name, message.kind, message.group)
 
 
-def _nonsense_of_earliest(placement: pb.ClusterPlacement, may_end: frozenset[WorkloadName] | None) -> str:
+def _nonsense_of_earliest(
+    placement: pb.ClusterPlacement, may_end: Mapping[tuple[WorkloadName, bool], int] | None
+) -> str:
     """What cannot be meant in what an estimator says of room that comes; empty where nothing is.
 
-    ``may_end``: whose end it may name; None where that was not asked.
+    ``may_end``: whose end it may name, and whose pods, and how many of these; None where that was not asked.
     """
     if not placement.HasField("earliest"):
         return ""
@@ -95,8 +98,14 @@ def _nonsense_of_earliest(placement: pb.ClusterPlacement, may_end: frozenset[Wor
     ending = [_name(one) for one in earliest.workloads]
     if len(set(ending)) < len(ending):
         return "a workload that has to end twice"
-    if not (may_end or frozenset()).issuperset(ending):
+    gives = earliest.gives or [0] * len(ending)
+    if len(gives) != len(ending):
+        return f"pods of {len(gives)} workloads, of which {len(ending)} have to end"
+    most = [(may_end or {}).get((name, pods > 0)) for name, pods in zip(ending, gives, strict=True)]
+    if None in most:
         return "workloads that have to end and were not asked about"
+    if any(not 0 <= pods <= (known or 0) for pods, known in zip(gives, most, strict=True)):
+        return "more pods that have to go than may"
     if may_end is not None and not earliest.HasField("at_ms"):
         return "no time, though none but these and what is being deleted may end"
     return _nonsense(earliest.placement)

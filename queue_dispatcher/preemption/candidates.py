@@ -28,10 +28,13 @@ class Preemptor:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What runs and is displaced as one: a workload, or those that were released together.
+    """What runs and is displaced as one: a workload, or those that were released together. Or the surplus of
+    an elastic workload in one cluster: pods that may go one by one, while it runs on with its minimum.
 
     ``members``: uids of bindings. ``enqueued_ms``: since when it had its place in the line, and ``since_ms``:
-    when it was admitted, both epoch milliseconds. ``is_going``: it is being displaced already.
+    when it was admitted, both epoch milliseconds. ``is_going``: it is being displaced already. ``pods``: of a
+    surplus, so many in ``cluster``, each charged ``charge``, and ``surplus`` in all clusters at most; 0 where
+    all of it goes.
     """
 
     id: str
@@ -42,6 +45,14 @@ class Candidate:
     since_ms: int
     members: tuple[str, ...]
     is_going: bool = False
+    pods: int = 0
+    cluster: str = ""
+    surplus: int = 0
+
+    @property
+    def count(self) -> int:
+        """In how many steps it goes: pod by pod, or at once."""
+        return max(1, self.pods)
 
 
 def queues_of(ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell]) -> list[str]:

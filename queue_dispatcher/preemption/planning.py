@@ -2,19 +2,19 @@
 
 A plan is for one cluster: quota that comes back anywhere is no room where the workload could go. What has to
 leave that cluster its estimator says; who has to go besides, wherever they are, so that quota allows it,
-follows from shares. Of the clusters where that is possible, the one where the least work is lost.
+follows from shares. Of the clusters where that is possible, the one where the least work is lost; first one
+where nothing goes but what elastic work has beyond its minimum.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import Final
 
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor
-from queue_dispatcher.preemption.victims import Displacing, Victim, fewest
+from queue_dispatcher.preemption.victims import Displacing, Victim, fewest, together
 
 MAX_VICTIMS: Final = 256
 """Of one plan."""
@@ -22,7 +22,9 @@ MAX_VICTIMS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """``cluster`` has room for the preemptor once those are gone that are ``needed``; in empty anywhere."""
+    """``cluster`` has room for the preemptor once those are gone that are ``needed``; in empty anywhere. Of a
+    surplus so many pods as are.
+    """
 
     cluster: str
     needed: tuple[Candidate, ...] = ()
@@ -51,10 +53,12 @@ def short_of(ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor)
 def permitted(
     ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor, candidates: Iterable[Candidate]
 ) -> list[Candidate]:
-    """Those that may go, in the order in which they would, whether or not as many have to."""
+    """Those that may go, in the order in which they would, whether or not as many have to; of a surplus with
+    as many pods as may.
+    """
     short = short_of(ledger, capacity, preemptor)
     going = Displacing(ledger, capacity, preemptor, short).victims(candidates)
-    return [one.candidate for one in islice(going, MAX_VICTIMS)]
+    return [one.candidate for one in together(_at_most(going))]
 
 
 def best_plan(
@@ -65,35 +69,53 @@ def best_plan(
     offers: Iterable[Offer],
     now_ms: int,
 ) -> Plan | None:
-    """The plan that loses the least, in what it takes times how long that has run; None if there is none, or
-    nobody has to go somewhere: what is in the way there goes by itself.
+    """The plan that stops nothing whole, or else loses the least, in what it takes times how long that has
+    run; None if there is none, or nobody has to go somewhere: what is in the way there goes by itself.
 
     ``now_ms``: epoch milliseconds.
     """
     short = short_of(ledger, capacity, preemptor)
-    plans: list[tuple[int, int, str, Plan]] = []
+    plans: list[tuple[bool, int, int, str, Plan]] = []
     for offer in offers:
         victims = _victims(Displacing(ledger, capacity, preemptor, short), candidates, offer)
         if victims is not None and not victims:
             return None
         if victims is not None:
             lost = sum(_lost(one.candidate, preemptor, now_ms) for one in victims)
-            plans.append((lost, len(victims), offer.cluster, Plan(offer.cluster, tuple(victims))))
-    return min(plans, key=lambda one: one[:3])[-1] if plans else None
+            stops, count = any(not one.candidate.pods for one in victims), len(victims)
+            plans.append((stops, lost, count, offer.cluster, Plan(offer.cluster, tuple(victims))))
+    return min(plans, key=lambda one: one[:4])[-1] if plans else None
 
 
 def _victims(displacing: Displacing, candidates: Sequence[Candidate], offer: Offer) -> list[Victim] | None:
-    needed = {one.id for one in offer.needed}
+    needed = {one.id: one.count for one in offer.needed}
     found = list(displacing.victims(offer.needed))
-    if len(found) < len(needed):
+    firm = len(found)
+    if firm < sum(needed.values()):
         return None
     if not displacing.fits():
-        rest = (one for one in candidates if one.id not in needed)
-        found += _until_it_fits(displacing, islice(displacing.victims(rest), MAX_VICTIMS))
+        rest = (_beside(one, needed.get(one.id, 0)) for one in candidates)
+        going = displacing.victims(one for one in rest if one is not None)
+        found += _until_it_fits(displacing, _at_most(going))
         if not displacing.fits():
             return None
-    victims = fewest(displacing, found, lambda one: one.id not in needed)
+    victims = fewest(displacing, found, firm)
     return None if any(displacing.may_return(one.candidate) for one in victims) else victims
+
+
+def _beside(one: Candidate, needed: int) -> Candidate | None:
+    """What of it may go beside so many that have to."""
+    return one if not needed else replace(one, pods=one.pods - needed) if one.pods > needed else None
+
+
+def _at_most(going: Iterator[Victim]) -> Iterator[Victim]:
+    """No more than a plan may have."""
+    known = set[str]()
+    for one in going:
+        known.add(one.candidate.id)
+        if len(known) > MAX_VICTIMS:
+            return
+        yield one
 
 
 def _until_it_fits(displacing: Displacing, going: Iterator[Victim]) -> Iterator[Victim]:
@@ -105,4 +127,5 @@ def _until_it_fits(displacing: Displacing, going: Iterator[Victim]) -> Iterator[
 
 def _lost(one: Candidate, preemptor: Preemptor, now_ms: int) -> int:
     asked = {cell for cell, _ in preemptor.charge}
-    return max(0, now_ms - one.since_ms) * sum(amount for cell, amount in one.charge if cell in asked)
+    taken = one.count * sum(amount for cell, amount in one.charge if cell in asked)
+    return max(0, now_ms - one.since_ms) * taken

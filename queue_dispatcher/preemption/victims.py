@@ -1,5 +1,7 @@
 """Victims: the fewest workloads that have to be displaced for another one, by shares. Pure.
 
+What elastic workloads run with beyond their minimums goes first, pod by pod; then workloads as a whole.
+
 Mirrors Kueue 0.20 with fair sharing (pkg/scheduler/preemption and preemption/fairsharing; KEP-1714). Victims
 are looked for where the share is largest, from the root of the tree down to a queue. A queue that stays
 within what it owns takes anybody there who borrows. Else one of another queue is taken if what holds the
@@ -11,12 +13,13 @@ each may come back within what the others have left (kueue#14543), so here the w
 three each may still displace the next, by different rights.
 """
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, in_order
@@ -57,6 +60,9 @@ class Displacing:
         self._ledger = ledger.fork()
         self._ledger.charge(preemptor.queue, preemptor.charge)
         self._owns_it = not self._borrows(self._path[0], short)
+        # By workload, how many of its pods are gone one by one, and what they were charged; `_ALL` with it.
+        self._pods = Counter[str]()
+        self._given = Counter[tuple[str, Cell]]()
 
     def fits(self) -> bool:
         """Whether quota and capacity allow what was asked for, without the victims so far."""
@@ -72,19 +78,38 @@ class Displacing:
             ledger.charge(one.queue, one.charge)
 
     def take(self, one: Candidate) -> None:
-        """It goes."""
-        self._ledger.give_back(one.queue, one.charge)
+        """It goes; of a surplus one pod."""
+        self._ledger.give_back(one.queue, self._left(one))
+        self._count(one, 1)
 
     def put_back(self, one: Candidate) -> None:
-        """It stays after all."""
-        self._ledger.charge(one.queue, one.charge)
+        """It stays after all; of one whose surplus goes, the rest."""
+        self._count(one, -1)
+        self._ledger.charge(one.queue, self._left(one))
+
+    def _left(self, one: Candidate) -> Charge:
+        """What it gives back: of all of a workload what pods of it have not given back before."""
+        if one.pods or not self._pods[one.members[0]]:
+            return one.charge
+        return tuple((cell, amount - self._given[one.members[0], cell]) for cell, amount in one.charge)
+
+    def _count(self, one: Candidate, sign: int) -> None:
+        workload = one.members[0]
+        self._pods[workload] += sign * (one.pods or _ALL)
+        for cell, amount in one.charge if one.pods else ():
+            self._given[workload, cell] += sign * amount
 
     def victims(self, candidates: Iterable[Candidate]) -> Iterator[Victim]:
-        """Who may go, in order, of these; each is gone once it is told, and the next asked for if that is not
-        enough.
+        """Who may go, in order, of these, a surplus pod by pod; each is gone once it is told, and the next
+        asked for if that is not enough.
         """
+        known = list(candidates)
+        yield from self._of([one for one in known if one.pods])
+        yield from self._of([one for one in known if not one.pods])
+
+    def _of(self, candidates: Iterable[Candidate]) -> Iterator[Victim]:
         ledger, later = self._ledger, list[Candidate]()
-        first = _Targets(ledger, self._preemptor, candidates)
+        first = _Targets(ledger, self._preemptor, candidates, self._pods)
         for queue in first.queues():
             if queue == self._path[0]:
                 yield self._taken(first.pop(queue), Relation.PRIORITY)
@@ -95,12 +120,11 @@ class Displacing:
             own, other = self._apart(queue)
             share = ledger.share_of(own)
             while (one := first.next(queue)) is not None:
-                first.pop(queue)
                 if share <= self._share_without(one, other):
-                    yield self._taken(one, Relation.SHARE)
+                    yield self._taken(first.pop(queue), Relation.SHARE)
                     break
-                later.append(one)
-        second = _Targets(ledger, self._preemptor, later)
+                later.append(first.pass_over(queue))
+        second = _Targets(ledger, self._preemptor, later, self._pods)
         for queue in second.queues():
             if queue != self._path[0]:
                 own, other = self._apart(queue)
@@ -110,8 +134,10 @@ class Displacing:
 
     def may_return(self, one: Candidate) -> bool:
         """Whether one that was taken could displace the preemptor in turn, once that has started and nobody
-        else has come back. By priority it never could.
+        else has come back. By priority it never could; nor does what grows again ever displace anybody.
         """
+        if one.pods:
+            return False
         ledger = self._ledger
         queue, cells = ledger.tree.paths[one.queue][0], [cell for cell, _ in one.charge]
         if queue == self._path[0] or not self._borrows(self._path[0], cells):
@@ -147,32 +173,55 @@ class Displacing:
         return next((own, other) for own, other in pairs if own != other)
 
 
-def fewest(
-    displacing: Displacing, taken: Sequence[Victim], fits_with: Callable[[Candidate], bool] | None = None
-) -> list[Victim]:
+def fewest(displacing: Displacing, taken: Sequence[Victim], firm: int = 0) -> list[Victim]:
     """Of those that were taken, in this order, the ones that have to go: without the last it did not fit, and
-    of the others it puts back whom it can, the last first.
-
-    ``fits_with``: whether one may stay, as far as something else than quota and capacity goes.
+    of the others it puts back whom it can, the last first; none of the first ``firm``. Of a surplus so many
+    pods as go, in one; none beside all of it.
     """
     kept = list(taken)
-    for place in range(len(kept) - 2, -1, -1):
+    for place in range(len(kept) - 2, firm - 1, -1):
         one = kept[place].candidate
+        if one.pods and _goes_whole(one, kept):
+            continue
         displacing.put_back(one)
-        if displacing.fits() and (fits_with is None or fits_with(one)):
+        if displacing.fits():
             # As Kueue does: the last one takes its place.
             kept[place] = kept[-1]
             kept.pop()
         else:
             displacing.take(one)
-    return kept
+    return [one for one in together(kept) if not (one.candidate.pods and _goes_whole(one.candidate, kept))]
+
+
+def together(victims: Iterable[Victim]) -> list[Victim]:
+    """The pods of each surplus in one, where the first of them is."""
+    found: dict[str, Victim] = {}
+    for one in victims:
+        known = found.get(one.candidate.id)
+        if known is not None:
+            one = known._replace(candidate=replace(known.candidate, pods=known.candidate.pods + 1))
+        found[one.candidate.id] = one
+    return list(found.values())
+
+
+def _goes_whole(surplus: Candidate, kept: Iterable[Victim]) -> bool:
+    return any(not one.candidate.pods and one.candidate.members == surplus.members for one in kept)
 
 
 class _Targets:
-    """The candidates by queue, each queue's in their order, and in which queue to look next."""
+    """The candidates by queue, each queue's in their order, and in which queue to look next.
 
-    def __init__(self, ledger: Ledger, preemptor: Preemptor, candidates: Iterable[Candidate]) -> None:
-        self._ledger, self._preemptor = ledger, preemptor
+    ``gone``: by workload, how many of its pods are.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        preemptor: Preemptor,
+        candidates: Iterable[Candidate],
+        gone: Mapping[str, int],
+    ) -> None:
+        self._ledger, self._preemptor, self._gone = ledger, preemptor, gone
         self._path = ledger.tree.paths[preemptor.queue]
         self._of: dict[int, deque[Candidate]] = {}
         for one in in_order(candidates, preemptor.queue):
@@ -183,7 +232,7 @@ class _Targets:
         """Where to look next, as long as there is anywhere."""
         root = self._path[-1]
         if len(self._path) == 1:
-            while self._of.get(root):
+            while self._has(root):
                 yield root
             return
         while root not in self._passed_over:
@@ -192,13 +241,29 @@ class _Targets:
                 yield found
 
     def next(self, queue: int) -> Candidate | None:
-        """The next one of the queue; None if there is none left."""
-        left = self._of[queue]
-        return left[0] if left else None
+        """The next one of the queue, of a surplus one pod; None if there is none left."""
+        if not self._has(queue):
+            return None
+        one = self._of[queue][0]
+        return replace(one, pods=1) if one.pods else one
 
     def pop(self, queue: int) -> Candidate:
-        """The next one of the queue, which is not looked at again."""
+        """The same, which is not looked at again."""
+        one = self._of[queue].popleft()
+        if one.pods > 1:
+            self._of[queue].appendleft(replace(one, pods=one.pods - 1))
+        return replace(one, pods=1) if one.pods else one
+
+    def pass_over(self, queue: int) -> Candidate:
+        """The same with all pods of a surplus."""
         return self._of[queue].popleft()
+
+    def _has(self, queue: int) -> bool:
+        """Whether one is left in the queue; what can give up no more pods in any cluster is not."""
+        left = self._of.get(queue)
+        while left and left[0].pods and self._gone[left[0].members[0]] >= left[0].surplus:
+            left.popleft()
+        return bool(left)
 
     def drop(self, queue: int) -> None:
         """The queue is not looked at again."""
@@ -220,7 +285,7 @@ class _Targets:
                     self._passed_over.add(node)
                 elif share >= inner[0]:
                     inner = (share, node)
-            elif not self._of.get(node) or (not share and node != self._path[0]):
+            elif not self._has(node) or (not share and node != self._path[0]):
                 self._passed_over.add(node)
             elif share > leaf[0] or (share == leaf[0] and self._is_sooner(node, leaf[1])):
                 leaf = (share, node)
@@ -235,3 +300,5 @@ class _Targets:
 
 
 _NOTHING: Final = (-1, -1)
+_ALL: Final = 1 << 40
+"""More pods than any workload has."""

@@ -27,7 +27,7 @@ from queue_dispatcher.cache.running import is_placed
 from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_dealt_with
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
-from queue_dispatcher.turn.shrinking import lowering
+from queue_dispatcher.turn.shrinking import lowering, still_yields
 from queue_dispatcher.turn.suspending import gives_up, place_kept, waits_on
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
@@ -48,7 +48,7 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return patches.clear_hold(binding, state.record)
         case Purpose.SHRINK if isinstance(state, Shrinking):
             return patches.shrink(binding, state.record, state.places)
-        case Purpose.YIELD if isinstance(state, Admitted):
+        case Purpose.YIELD if isinstance(state, Admitted) and still_yields(cache, entry):
             return lowering(entry, now)
         case Purpose.REASSERT if isinstance(state, Reassert):
             return patches.clear(binding)

@@ -1,23 +1,29 @@
 """Displaceable: what runs and may be displaced for a workload, as candidates.
 
+Of an elastic workload also what it runs with beyond its minimum, in each of its clusters: that may go as all
+of it may, but whenever it began (`minRuntime`), since what keeps its minimum runs on and loses nothing else.
+
 Never what would leave pods behind, was admitted by nobody, is being written, is promised not to be displaced
 (ServiceClass, `preemptible`), or has not run for as long as it is promised to (`minRuntime`). Those that were
 released together are displaced together.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from queue_dispatcher.api.service_class import Preemptible
 from queue_dispatcher.bindings.phase import Moment, began_day_ms
 from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.charging import to_run
 from queue_dispatcher.cache.ends import may_be_stopped
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.ledger.cells import Cell, added
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, may_displace, queues_of
+from queue_dispatcher.turn.shrinking import surplus_of
+from queue_dispatcher.workloads.demand import Placed
 
 MAX_RUNNING: Final = 4_096
 """How many that run are looked at for one workload,"""
@@ -35,16 +41,50 @@ def candidates(
     for queue in queues:
         borrows = any(ledger.borrows(ledger.tree.paths[queue][0], cell) for cell in cells)
         for uid in islice(cache.running.of(queue), most):
-            one = _candidate(cache, uid, now, borrows=borrows)
-            if one is not None and may_displace(preemptor, one, cells):
-                found.setdefault(one.id, one)
+            entry = cache.present(uid)
+            if entry is None or uid in cache.ends.displaced_by:
+                continue
+            whole = _whole(cache, entry, now, borrows=borrows)
+            for one in (*_surplus(cache, entry, borrows=borrows), *([] if whole is None else [whole])):
+                if may_displace(preemptor, one, cells):
+                    found.setdefault(one.id, one)
     return list(found.values())
 
 
-def _candidate(cache: Cache, uid: str, now: Moment, *, borrows: bool) -> Candidate | None:
-    entry = cache.present(uid)
-    if entry is None or uid in cache.ends.displaced_by:
-        return None
+def _surplus(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate]:
+    """What it has beyond its minimum, of pods that are yet to run, by cluster."""
+    charged, record = cache.charges.get(entry.uid), entry.binding.record
+    beyond = surplus_of(entry)
+    if charged is None or record is None or entry.elastic is None or not beyond:
+        return
+    if not _is_free_to_go(entry, borrows=borrows):
+        return
+    shares = to_run(entry, entry.binding)
+    surplus = min(beyond, sum(share.replicas for share in shares) - entry.elastic.least)
+    for share in shares if surplus > 0 else ():
+        yield Candidate(
+            id=f"{entry.uid}/{share.cluster}",
+            queue=charged.queue,
+            charge=_each(charged.charge, shares) or cache.pod_charge(entry, share.cluster),
+            priority=record.priority,
+            enqueued_ms=record.enqueued_ms,
+            since_ms=record.admitted_ms,
+            members=(entry.uid,),
+            pods=min(surplus, share.replicas),
+            cluster=share.cluster,
+            surplus=surplus,
+        )
+
+
+def _each(charge: Charge, shares: Sequence[Placed]) -> Charge:
+    """What each of its pods is charged, where all are in one cluster; else empty."""
+    pods = shares[0].replicas
+    if len(shares) > 1 or any(amount % pods for _, amount in charge):
+        return ()
+    return tuple((cell, amount // pods) for cell, amount in charge)
+
+
+def _whole(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Candidate | None:
     together = [entry, *cache.pending.mates(entry)]
     if not all(_may_go(one, now, borrows=borrows) for one in together):
         return None
@@ -63,14 +103,20 @@ def _candidate(cache: Cache, uid: str, now: Moment, *, borrows: bool) -> Candida
     )
 
 
-def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
+def _is_free_to_go(entry: Entry, *, borrows: bool) -> bool:
+    """Whether nothing keeps it but how long it has run."""
     if entry.is_writing or entry.failures or not may_be_stopped(entry):
         return False
+    preemptible = promised_to(entry).preemptible
+    if preemptible is Preemptible.BORROWED_ONLY:
+        return borrows
+    return preemptible is not Preemptible.NEVER
+
+
+def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
+    if not _is_free_to_go(entry, borrows=borrows):
+        return False
     promised = promised_to(entry)
-    if promised.preemptible is Preemptible.NEVER:
-        return False
-    if promised.preemptible is Preemptible.BORROWED_ONLY and not borrows:
-        return False
     if promised.min_runtime_ms is None:
         return True
     began_ms = began_day_ms(entry.binding, entry.seen, now)
@@ -78,9 +124,24 @@ def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
 
 
 def places_of(cache: Cache, found: Collection[Candidate]) -> Iterator[tuple[str, Entry, Candidate]]:
-    """Each cluster in which one of their members is placed, with that."""
+    """Each cluster in which one of their members is placed, with that; of a surplus its own."""
     for one in found:
         for uid in one.members:
             entry = cache.entries[uid]
             for share in entry.binding.placed:
-                yield share.cluster, entry, one
+                if share.cluster == (one.cluster or share.cluster):
+                    yield share.cluster, entry, one
+
+
+def fewer_of(cache: Cache, surplus: Candidate) -> tuple[str, int]:
+    """The cluster, and how many pods fewer it is to have there for so many to go: of a Job that has almost
+    done its work not all are there any more.
+    """
+    entry = cache.entries[surplus.members[0]]
+    there = (share.replicas for share in entry.binding.placed if share.cluster == surplus.cluster)
+    return surplus.cluster, surplus.pods + sum(there) - kept_in(entry, surplus.cluster)
+
+
+def kept_in(entry: Entry, cluster: str) -> int:
+    """How many of its pods the cluster keeps there."""
+    return sum(share.replicas for share in to_run(entry, entry.binding) if share.cluster == cluster)

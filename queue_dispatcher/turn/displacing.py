@@ -2,18 +2,19 @@
 
 Those who found no room and may displace others are looked at, the first first. Where estimators know, each
 cluster is asked which of those that may go have to; then whole plans are compared, and the best one begins:
-its victims are marked, and evicted as all others are (`queue_dispatcher.turn.evictions`). Until it starts,
+its victims are marked, and evicted as all others are (`queue_dispatcher.turn.evictions`), or give pods up
+(`queue_dispatcher.turn.shrinking`). Until it starts,
 what they leave is kept for whom they leave it to, as with any reservation.
 
 A plan is called off once nobody waits for it any more; whom it has not reached yet stays. It is given up
 after a while if its victims do not go.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.claims import CLAIMED_MS
@@ -22,14 +23,14 @@ from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.cycle.reserving import Waiter
-from queue_dispatcher.estimates.estimates import Probing
+from queue_dispatcher.estimates.estimates import Ending, Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, queues_of
 from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
-from queue_dispatcher.turn.displaceable import candidates, places_of
+from queue_dispatcher.turn.displaceable import candidates, fewer_of, kept_in, places_of
 from queue_dispatcher.turn.probing import asked_about
 from queue_dispatcher.turn.state import Displacement, TurnState
 
@@ -52,7 +53,7 @@ def told_of(state: TurnState) -> dict[str, str]:
     """By item, what is to be told of those that are displaced for it."""
     told, displaced = {}, state.cache.ends.displaced_by
     for item_id, one in state.displacements.items():
-        members = [uid for victim in one.plan.victims for uid in victim.candidate.members]
+        members = {uid for victim in one.plan.victims for uid in victim.candidate.members}
         left = sum(uid in displaced for uid in members)
         where = f" in cluster {one.plan.cluster}" if one.plan.cluster else ""
         told[item_id] = (
@@ -131,9 +132,12 @@ class _Look:
         preemptor = Preemptor(
             item.id, item.queue, queue.preemption, item.priority, item.enqueued_ms, way.charge
         )
-        may_go = candidates(
-            cache, self._ledger, preemptor, short_of(self._ledger, self._capacity, preemptor), self._now
-        )
+        short = short_of(self._ledger, self._capacity, preemptor)
+        if self._is_yielding(queues_of(self._ledger, preemptor, short)):
+            # What gives pods up for somebody else may have more to give once that is written.
+            self._is_being_asked = True
+            return []
+        may_go = candidates(cache, self._ledger, preemptor, short, self._now)
         if not may_go:
             return []
         offers: Iterable[Offer] = (Offer(""),)
@@ -146,16 +150,29 @@ class _Look:
         plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
         return plan or []
 
+    def _is_yielding(self, queues: Collection[str]) -> bool:
+        """Whether work of these queues has just begun to give pods up."""
+        begun, charges = self._state.displacements, self._cache.charges
+        return any(
+            one.fewer
+            and self._now.elapsed_ms - begun[one.by].since_ms < FRESH_MS
+            and (charged := charges.get(uid)) is not None
+            and charged.queue in queues
+            for uid, one in self._cache.ends.displaced_by.items()
+        )
+
     def _asked(
         self, way: Alternative, probe: str, preemptor: Preemptor, may_go: Sequence[Candidate]
     ) -> list[Probing]:
         estimates, now = self._state.estimates, self._now
         assert estimates is not None
-        leaving: dict[str, list[tuple[WorkloadReference, int]]] = {}
+        leaving: dict[str, list[Ending]] = {}
         in_order = permitted(self._ledger, self._capacity, preemptor, may_go)
         place = {one.id: number for number, one in enumerate(in_order)}
         for cluster, entry, one in places_of(self._cache, in_order):
-            leaving.setdefault(cluster, []).append((entry.binding.workload, place[one.id]))
+            kept = kept_in(entry, cluster) if one.pods else 0
+            ending = Ending(entry.binding.workload, place[one.id], one.pods, kept)
+            leaving.setdefault(cluster, []).append(ending)
         endings = {cluster: tuple(of) for cluster, of in leaving.items()}
         subjects = asked_about(self._cache, self._item, way)
         own = frozenset((self._item.id,))
@@ -166,22 +183,33 @@ class _Look:
     def _offers(self, known: VictimsAnswer, may_go: Sequence[Candidate]) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
         placed = places_of(self._cache, may_go)
-        at = {(cluster, name_of(entry.binding.workload)): one for cluster, entry, one in placed}
+        at = {
+            (cluster, name_of(entry.binding.workload), bool(one.pods)): one for cluster, entry, one in placed
+        }
         for cluster in known.fits:
             yield Offer(cluster)
         for cluster, room in known.rooms.items():
-            needed = [at.get((cluster, name)) for name in room.workloads]
-            gone = {one.id: one for one in needed if one is not None}
-            if None not in needed:
+            gone: dict[str, Candidate] = {}
+            for name, pods in room.leaving:
+                one = at.get((cluster, name, bool(pods)))
+                if one is None or one.pods < pods:
+                    break
+                gone[one.id] = replace(one, pods=pods)
+            else:
                 yield Offer(cluster, tuple(gone.values()))
 
     def _begin(self, way: Alternative, plan: Plan) -> None:
         state, item, now = self._state, self._item, self._now
         state.displacements[item.id] = Displacement(item, way.charge, plan, now.elapsed_ms)
+        fewer: dict[str, list[tuple[str, int]]] = {}
         for one in plan.victims:
-            displaced = Displaced(item.id, _why(one.relation, item, one.candidate))
+            if one.candidate.pods:
+                of = fewer.setdefault(one.candidate.members[0], [])
+                of.append(fewer_of(self._cache, one.candidate))
+        for one in plan.victims:
+            why = _why(one.relation, item, one.candidate)
             for uid in one.candidate.members:
-                self._cache.ends.displace(uid, displaced)
+                self._cache.ends.displace(uid, Displaced(item.id, why, tuple(fewer.get(uid, ()))))
         probe = own_probe(item, way)
         if state.estimates is None or not probe:
             return
@@ -200,23 +228,26 @@ def _ledger_then(state: TurnState) -> Ledger:
         if going is not None and cache.entries[uid].record is None:
             ledger.give_back(going.queue, going.charge)
     for one in state.displacements.values():
-        for victim in one.plan.victims:
-            for uid in victim.candidate.members:
+        for victim in (victim.candidate for victim in one.plan.victims):
+            for uid in victim.members:
                 charged = cache.charges.get(uid)
-                if uid in cache.ends.displaced_by and charged is not None:
-                    ledger.give_back(charged.queue, charged.charge)
+                if uid not in cache.ends.displaced_by or charged is None:
+                    continue
+                of_pods = tuple((cell, amount * victim.pods) for cell, amount in victim.charge)
+                ledger.give_back(charged.queue, of_pods if victim.pods else charged.charge)
         ledger.charge(one.item.queue, one.charge)
     return ledger
 
 
 def _why(relation: Relation, item: Item, victim: Candidate) -> str:
     """What the owner of a victim is told: not whose workload it is, where that is none of its queue."""
+    what = "gave pods up" if victim.pods else "displaced"
     match relation:
         case Relation.PRIORITY:
             is_lower = victim.priority < item.priority
             than = "of higher priority" if is_lower else "that has waited for longer"
-            return f"displaced for a workload of its queue {than}"
+            return f"{what} for a workload of its queue {than}"
         case Relation.RECLAIM:
-            return f"displaced: queue {item.queue} takes back what it owns, and this one's queue borrowed"
+            return f"{what}: queue {item.queue} takes back what it owns, and this one's queue borrowed"
         case Relation.SHARE:
-            return f"displaced: queue {item.queue} has the smaller share of what is borrowed"
+            return f"{what}: queue {item.queue} has the smaller share of what is borrowed"

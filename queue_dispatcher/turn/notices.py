@@ -50,6 +50,14 @@ class LostNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class YieldedNotice:
+    """The binding runs on with fewer pods from now on, for others. ``reason``: why, for people."""
+
+    entry: Entry
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class EvictedNotice:
     """The binding was taken back because it has run for as long as it may, or its queue is drained."""
 
@@ -127,6 +135,7 @@ Notice = (
     | MaxWaitMissedNotice
     | TakenBackNotice
     | LostNotice
+    | YieldedNotice
     | EvictedNotice
     | PlaceGivenUpNotice
     | ReservedNotice

@@ -18,6 +18,7 @@ from queue_dispatcher.turn.notices import (
     PlaceGivenUpNotice,
     RefusedNotice,
     TakenBackNotice,
+    YieldedNotice,
 )
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Fate, Purpose, Write
@@ -149,6 +150,11 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):
                 state.notices.append(EvictedNotice(entry, queue_name(entry), requeue))
+        case Purpose.YIELD:
+            given = entry.shrinks_for
+            if given is not None:
+                state.cache.ends.keep(entry.uid)
+                state.notices.append(YieldedNotice(entry, given.reason))
         case Purpose.GIVE_UP:
             state.notices.append(PlaceGivenUpNotice(entry))
         case Purpose.LEAVE_LOST:

@@ -1,7 +1,8 @@
 """Shrinking: what elastic workloads can give up of what they have, down to their minimums.
 
-Whoever makes room for others asks here first, before it stops anything whole. What gives pods up is held in
-the same write, so that Karmada adds none, and grows again later, when nobody else could use the room.
+Whoever makes room for others takes this before it stops anything whole. What gives pods up is held in the
+same write, so that Karmada adds none, and grows again later, when nobody else could use the room. For whom it
+did is written down with it, so the room is kept for them also by who takes over.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,15 @@ from dataclasses import replace
 from queue_dispatcher.bindings.part import at_size
 from queue_dispatcher.bindings.patches import Patch, resize
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.record import MAX_GIVEN, AdmissionRecord, Given
 from queue_dispatcher.bindings.state import Admitted, Placed
 from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.turn.duties import begin, may_write
-from queue_dispatcher.turn.evictions import is_dealt_with
+from queue_dispatcher.turn.evictions import LOOK_AGAIN_MS, is_dealt_with
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import smallest
@@ -39,9 +44,37 @@ def surplus_of(entry: Entry) -> int:
     return max(0, min(there, state.record.replicas) - elastic.least)
 
 
-def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment) -> Write | None:
+def yields(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
+    """The writes of those that give pods up for others; when to look again, epoch milliseconds.
+
+    A plan for which one of them has not as many to give any more is called off.
+    """
+    cache, displaced = state.cache, state.cache.ends.displaced_by
+    writes: list[Write] = []
+    is_left = False
+    for uid in [uid for uid, one in displaced.items() if one.fewer]:
+        one, entry = displaced.get(uid), cache.entries[uid]
+        if one is None or entry.is_writing:
+            continue
+        write = shrink(entry, dict(one.fewer), now, Given(one.by, now.day_ms, one.why))
+        if write is not None:
+            writes.append(write)
+        elif is_dealt_with(entry) and may_write(entry, now.day_ms):
+            state.call_off(one.by)
+        else:
+            is_left = True
+    return writes, now.day_ms + LOOK_AGAIN_MS if is_left else None
+
+
+def still_yields(cache: Cache, entry: Entry) -> bool:
+    """Whether those are still waited for that it is to give pods up for."""
+    given, displaced = entry.shrinks_for, cache.ends.displaced_by.get(entry.uid)
+    return given is None or (displaced is not None and displaced.by == given.by)
+
+
+def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given | None = None) -> Write | None:
     """The write that takes so many pods away, by cluster; None where it has not so many there, or cannot give
-    up as many (`surplus_of`), or may not be written now.
+    up as many (`surplus_of`), or may not be written now. ``given``: for whom.
     """
     left = {share.cluster: share.replicas for share in entry.binding.placed}
     for cluster, pods in fewer.items():
@@ -51,6 +84,7 @@ def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment) -> Write | None:
     if not 0 < sum(fewer.values()) <= surplus_of(entry) or not may_write(entry, now.day_ms):
         return None
     entry.shrinks_to = tuple(Share(cluster, pods) for cluster, pods in sorted(left.items()) if pods)
+    entry.shrinks_for = given
     return begin(entry, Purpose.YIELD, entry.uid)
 
 
@@ -68,5 +102,14 @@ def lowering(entry: Entry, now: Moment) -> Patch | None:
         replicas=size,
         requests=smallest(state.record.requests, at_size(binding, size).demand.total()),
         not_before_ms=now.day_ms + GROWS_EVERY_MS,
+        given=_given(state.record, entry.shrinks_for, now),
     )
     return resize(binding, record, stays, format_ms(now.day_ms))
+
+
+def _given(record: AdmissionRecord, given: Given | None, now: Moment) -> tuple[Given, ...]:
+    """For whom it has given pods up, as far as that is of any use yet."""
+    if given is None:
+        return record.given
+    before = (one for one in record.given if one.by != given.by and one.at_ms + CLAIMED_MS > now.day_ms)
+    return (*before, given)[-MAX_GIVEN:]

@@ -42,6 +42,7 @@ from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
 from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
+from queue_dispatcher.turn.shrinking import yields
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
 from queue_dispatcher.turn.suspending import waiting_in_place
 from queue_dispatcher.turn.waking import kicks
@@ -93,8 +94,9 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
     keep_displacements(state, now)
+    yielded, yield_ms = yields(state, now)
     evicted, evict_ms = evictions(state, now)
-    writes = duties(cache, now.day_ms) + evicted
+    writes = duties(cache, now.day_ms) + yielded + evicted
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + not_started(cache, now) + started(cache, now)
@@ -124,7 +126,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     times = (retry_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms, _try_due_ms(state, now))
-    due = [at for at in times if at is not None]
+    due = [at for at in (yield_ms, *times) if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 

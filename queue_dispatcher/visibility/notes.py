@@ -81,6 +81,7 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     if isinstance(state, Admitted):
         if state.growth is not None:
             yield _of_part(entry, state)
+            yield from (f"at {format_ms(one.at_ms)} it {one.reason}" for one in state.record.given[-1:])
         copies = binding.copies(state.copies)
         if copies > state.record.copies:
             yield (

@@ -3,7 +3,8 @@
 One told end after the other: what has ended by then is taken from the nodes, first from those that lose the
 fewest pods by it, until the gang fits. Then as many of these pods are put back as leave it where it is.
 Of workloads that may be ended one after the other is, until the gang fits; and then one after the other, the
-last first, is put back if it fits all the same.
+last first, is put back if it fits all the same. Of what may run on with fewer pods those go one by one that
+its controller would take, and come back in the opposite order.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +31,14 @@ class RunningPod:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A workload that may be ended, the earlier ``at_ms`` the rather."""
+    """A workload that may be ended, the earlier ``at_ms`` the rather. ``step``: instead it may run on without
+    as many pods, and those are the pods that go beside those of the steps before; else 0.
+    """
 
     workload: WorkloadName
     at_ms: int
     pods: tuple[RunningPod, ...]
+    step: int = 0
 
 
 def victims_room(
@@ -66,17 +70,25 @@ def victims_room(
         return None
     for one in reversed(ending):
         without = [other for other in ending if other is not one]
+        if one.step and any(other.step > one.step and _is_same(one, other) for other in without):
+            continue
         if without and tried(without) is not None:
             ending = without
     went = tried(ending)
     assert went is not None
+    going = {one.workload: one.step for one in ending}
     return Earliest(
         cluster,
         max(one.at_ms for one in ending),
         sum(len(one.pods) for one in ending),
         where_of(went),
-        tuple(one.workload for one in ending),
+        tuple(going),
+        gives=tuple(going.values()),
     )
+
+
+def _is_same(one: Choice, other: Choice) -> bool:
+    return one.workload == other.workload
 
 
 def earliest_room(

@@ -17,7 +17,7 @@ from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.estimates import Ending, Endings
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from sandbox.simulation.coming_room import Choice, RunningPod, earliest_room, victims_room
@@ -33,7 +33,7 @@ from sandbox.simulation.packing import (
     why_none,
     witnesses_of,
 )
-from sandbox.simulation.pods import Owner, Phase
+from sandbox.simulation.pods import Owner, Phase, Pod
 from sandbox.simulation.templates import Request, pod_sets, pod_template, request_of
 
 MOST_COPIES = 1_000
@@ -154,7 +154,7 @@ class Estimators:
         cluster: str,
         gang: pb.Gang,
         assumed: Sequence[pb.Gang],
-        endings: Sequence[tuple[WorkloadReference, int]] | None,
+        endings: Sequence[Ending] | None,
         of_choice: bool,
     ) -> ClusterRoom:
         free = self._free(cluster)
@@ -193,13 +193,13 @@ class Estimators:
         return ClusterRoom(cluster, 0, why=why_none(pods, free), most=most, earliest=earliest)
 
     def _running(
-        self, cluster: str, endings: Sequence[tuple[WorkloadReference, int]], *, is_leaving: bool = False
+        self, cluster: str, endings: Sequence[Ending], *, is_leaving: bool = False
     ) -> list[RunningPod]:
         """Pods with nodes, and until when they have them: those on their way out until their grace is over.
 
         Only these if ``is_leaving``.
         """
-        ends = {_key(one): at_ms for one, at_ms in endings}
+        ends = {_key(one.workload): one.at_ms for one in endings}
         return [
             RunningPod(
                 pod.node.name,
@@ -210,13 +210,23 @@ class Estimators:
             if pod.node is not None and (pod.phase is Phase.TERMINATING or not is_leaving)
         ]
 
-    def _choices(self, cluster: str, endings: Sequence[tuple[WorkloadReference, int]]) -> list[Choice]:
-        """The workloads that may be ended, each with its pods that have nodes and are not leaving anyway."""
-        of: dict[str, list[RunningPod]] = {}
-        for pod in self._members[cluster].pods():
-            if pod.node is not None and pod.phase is not Phase.TERMINATING:
-                of.setdefault(pod.owner.key, []).append(RunningPod(pod.node.name, pod.request, None))
-        return [Choice(name_of(one), at_ms, tuple(of.get(_key(one), ()))) for one, at_ms in endings]
+    def _choices(self, cluster: str, endings: Sequence[Ending]) -> list[Choice]:
+        """The workloads that may be ended, each with its pods that have nodes and are not leaving anyway; and
+        those that may give pods up, with each of these.
+        """
+        owners, found = self._members[cluster].owners, list[Choice]()
+        for one in endings:
+            owner, name = owners.get(_key(one.workload)), name_of(one.workload)
+            live = owner.by_removal() if owner is not None else []
+            if not one.surplus:
+                found.append(Choice(name, one.at_ms, _running_of(live)))
+            # What is not there of as many as there are to be goes first; what is beyond it, with the first.
+            missing = one.kept - len(live)
+            for step in range(max(0, missing) + 1, one.surplus + 1):
+                before = 0 if step == 1 else step - missing - 1
+                going = _running_of(live[before : step - missing])
+                found.append(Choice(name, one.at_ms, going, step))
+        return found
 
     def _hold_waiting(self, cluster: str, nodes: list[Node], gangs: Sequence[pb.Gang]) -> None:
         """What waits for room holds as much of its nodes as is free there."""
@@ -284,6 +294,10 @@ class Estimators:
 
 def _key(workload: WorkloadReference) -> str:
     return f"{workload.kind}/{workload.namespace}/{workload.name}"
+
+
+def _running_of(pods: Iterable[Pod]) -> tuple[RunningPod, ...]:
+    return tuple(RunningPod(pod.node.name, pod.request, None) for pod in pods if pod.node is not None)
 
 
 def _bound(owner: Owner | None) -> int:

@@ -157,9 +157,7 @@ class Member:
         for pod_set, count in owner.wanted():
             live = [pod for pod in owner.live if pod.set_name == pod_set.name]
             if len(live) > count:
-                # Those without a node go first, then the youngest, as the controllers rank them.
-                live.sort(key=lambda pod: (pod.node is not None, -pod.number))
-                self._shrink(owner, live[: len(live) - count])
+                self._shrink(owner, owner.by_removal(pod_set.name)[: len(live) - count])
             elif len(live) < count and (owner.retry is None or not owner.retry.is_set):
                 request, spec = pod_set.request, pod_set.template.get("spec") or {}
                 for _ in range(count - len(live)):

@@ -1,5 +1,6 @@
 """Pods of a member cluster and the workloads that own them, with the status that Karmada collects."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -85,6 +86,20 @@ class Owner:
     def live(self) -> list[Pod]:
         """Its pods that are not on their way out."""
         return [pod for pod in self.pods if pod.phase is not Phase.TERMINATING]
+
+    def by_removal(self, set_name: str | None = None) -> list[Pod]:
+        """The same, of one kind or all, in the order in which its controller takes them away: those without a
+        node first, then those that do not run yet, of a Deployment those on the nodes that have most of them,
+        and the youngest.
+        """
+        live = [pod for pod in self.live if set_name in (None, pod.set_name)]
+        beside = Counter(id(pod.node) for pod in live if self.kind == "Deployment")
+
+        def rank(pod: Pod) -> tuple[bool, bool, int, int]:
+            runs = pod.phase is Phase.RUNNING
+            return pod.node is not None, runs, -beside[id(pod.node)], -pod.number
+
+        return sorted(live, key=rank)
 
     @property
     def succeeded(self) -> int:

@@ -319,6 +319,11 @@ TRAIN = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="train
 MINUS = pb.Assignment(pod_set="worker", node="a", pods=-1)
 
 
+def giving(surplus: int, kept: int, *, of_choice: bool = True) -> pb.PlaceRequest:
+    one = pb.Ending(workload=TRAIN, surplus=surplus, kept=kept)
+    return pb.PlaceRequest(gang=ONE, endings=pb.Endings(endings=[one], of_choice=of_choice))
+
+
 def ending(*ends: tuple[pb.WorkloadName, int]) -> pb.PlaceRequest:
     endings = [pb.Ending(workload=name, at_ms=at_ms) for name, at_ms in ends]
     return pb.PlaceRequest(gang=ONE, endings=pb.Endings(endings=endings))
@@ -327,6 +332,13 @@ def ending(*ends: tuple[pb.WorkloadName, int]) -> pb.PlaceRequest:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
+        (giving(3, 2), "endings.endings[0].surplus: 3: expected none, or some of 2 kept"),
+        (giving(-1, 2), "endings.endings[0].surplus: -1: expected none, or some of 2 kept"),
+        (giving(1, 0), "endings.endings[0].surplus: 1: expected none, or some of 0 kept"),
+        (
+            giving(1, 2, of_choice=False),
+            "endings.endings: a surplus without of_choice: expected one only with it",
+        ),
         (pb.PlaceRequest(), "gang: is missing: expected pod_sets or workload_json"),
         (pb.PlaceRequest(gang=pb.Gang()), "gang: has no pods: expected pod_sets or workload_json"),
         (

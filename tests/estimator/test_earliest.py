@@ -39,7 +39,8 @@ GPU = "nvidia.com/gpu"
 class Asked:
     """A gang that asks when it would fit; ``ends``: of Jobs of the namespace ``team``, by name.
 
-    ``may_end``: instead who may be ended, at the times of ``ends``, 0 where nothing is said.
+    ``may_end``: instead who may be ended, at the times of ``ends``, 0 where nothing is said; and of whom by
+    ``surplus`` so many pods may go first, of so many.
     """
 
     components: tuple[Component, ...]
@@ -50,6 +51,7 @@ class Asked:
     topology: TopologyRequest | None = None
     expired: Expired = never
     may_end: tuple[WorkloadName, ...] | None = None
+    surplus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def of(self, mirror: ClusterMirror) -> EarliestRoom | None:
         state = GonePods(
@@ -73,7 +75,12 @@ class Asked:
         if self.may_end is None:
             return None
         known_by = mirror.controllers.known_by
-        return tuple(Choice(one, self.ends.get(one.name, 0), known_by(*one)) for one in self.may_end)
+        whole = tuple(Choice(one, self.ends.get(one.name, 0), known_by(*one)) for one in self.may_end)
+        pods = (
+            Choice(WorkloadName(*job(name)), 0, known_by(*job(name)), *of)
+            for name, of in self.surplus.items()
+        )
+        return (*pods, *whole)
 
 
 def job(name: str) -> tuple[str, str, str, str]:

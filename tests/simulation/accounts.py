@@ -182,6 +182,12 @@ def is_part(binding: Obj) -> bool:
     return is_held(binding) and 0 < runs == placed(binding) < replicas(binding)
 
 
+def given_of(binding: Obj) -> list[Obj]:
+    """For whom it has given pods up, as its record says, the latest last."""
+    record = record_of(binding)
+    return [] if record is None else record.get("given", [])
+
+
 def placed(binding: Obj) -> int:
     """How many replicas have a cluster."""
     return sum(share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=()))

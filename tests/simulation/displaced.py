@@ -16,9 +16,12 @@ from sandbox.simulation.story import DeleteLine, FaultLine, RelabelLine, SubmitL
 from tests.simulation.accounts import (
     REQUEUE,
     asked,
+    asked_each,
     cause_of,
+    given_of,
     is_ended,
     is_held,
+    is_part,
     is_whole,
     placed,
     record_of,
@@ -31,6 +34,9 @@ _USEFUL: Final = "for whom others were displaced starts"
 _IN_TURN: Final = "who was displaced does not displace in turn"
 _ONCE: Final = "nobody is displaced twice for one start"
 _KEPT: Final = "what is left is kept for whom it was left"
+_LEAST: Final = "nobody gives up its minimum"
+_FEW: Final = "no more is given up than is asked for"
+_FIRST: Final = "pods beyond a minimum go before anything whole"
 _OWN: Final = "what a queue owns it gets back"
 _ENDS: Final = "displacing comes to an end"
 _AGO_MS: Final = 40_000
@@ -60,10 +66,13 @@ class Claim:
 @dataclass
 class Displacements(Evictions):
     """The laws about displacing, beside all others. ``displaced``, ``claimed``, ``owed``: how many were, were
-    released while somebody had a claim, and were judged to get back their own.
+    released while somebody had a claim, and were judged to get back their own. ``given``: pods that were
+    given up; ``spared``: how often somebody was displaced beside what might have given pods up.
     """
 
     displaced: int = 0
+    given: int = 0
+    spared: int = 0
     claimed: int = 0
     owed: int = 0
     _claims: dict[str, Claim] = field(default_factory=dict)
@@ -90,6 +99,8 @@ class Displacements(Evictions):
         now_ms = self.world.timeline.now_ms
         if _is_over(before, after):
             self._over, self._over_ms = self._over + 1, now_ms
+        if before is not None and after is not None and given_of(after) not in ([], given_of(before)):
+            self._gave(written, before, after)
         uid = (after or before or {})["metadata"]["uid"]
         if after is None or record_of(after) is not None:
             self._claims.pop(uid, None)
@@ -101,15 +112,59 @@ class Displacements(Evictions):
     def _displaced(self, written: Written, before: Obj, after: Obj, began_ms: int | None) -> None:
         super()._displaced(written, before, after, began_ms)
         self.displaced += 1
+        by = json.loads(after["metadata"]["annotations"][REQUEUE])["by"]
+        line = self._line(before)
+        if line is not None:
+            self._ran(written.key, line, began_ms)
+        self._spared(written.key, by)
+        self._for(written, before, by)
+
+    def _gave(self, written: Written, before: Obj, after: Obj) -> None:
+        """It runs on with fewer pods."""
+        line = self._line(before)
+        self.given += placed(before) - placed(after)
+        if line is not None and placed(after) < min(line.least, placed(before)):
+            self._break(_LEAST, written.key, f"{placed(after)} of {line.least} are left")
+        by = given_of(after)[-1]["by"]
+        preemptor = next((one for one in self._bindings() if one["metadata"]["uid"] == by), None)
+        gpus = asked_each(before) * (placed(before) - placed(after))
+        other = self._line(preemptor) if preemptor is not None else None
+        if preemptor is not None and other is not None and not other.gang and gpus > asked(preemptor):
+            self._break(_FEW, written.key, f"{gpus} GPUs for {other.name}")
+        self._for(written, before, by)
+
+    def _spared(self, key: str, by: str) -> None:
+        """Whoever is stopped whole is not where one that is elastic, by the same right, could have given as
+        many pods as are asked for: of its queue, of GPU each, and of less priority.
+        """
+        preemptor = next((one for one in self._bindings() if one["metadata"]["uid"] == by), None)
+        other = self._line(preemptor) if preemptor is not None else None
+        if preemptor is None or other is None or other.gang or other.gpus != 1 or not self._goes_well():
+            return
+        for one in self._bindings():
+            line, record = self._line(one), record_of(one)
+            if line is None or record is None or not line.least or line.gpus != 1 or line.stays:
+                continue
+            is_settled = is_part(one) or (is_whole(one) and not is_held(one) and is_dealt_with(one))
+            is_lower = record["queue"] == self._queue_named(preemptor) and record["priority"] < other.priority
+            if not is_settled or not is_lower or line.preemptible != "Always" or is_ended(one):
+                continue
+            self.spared += 1
+            has = placed(one) - line.least
+            if has >= asked(preemptor):
+                self._break(_FIRST, key, f"for {other.name}, and {line.name} has {has} pods to give")
+
+    def _for(self, written: Written, before: Obj, by: str) -> None:
+        """It was displaced, or gave pods up, for that one."""
         key, record, line = written.key, record_of(before), self._line(before)
-        uid, by = before["metadata"]["uid"], json.loads(after["metadata"]["annotations"][REQUEUE])["by"]
+        uid = before["metadata"]["uid"]
         self._displaced_ms = written.at_ms
         preemptor = next((one for one in self._bindings() if one["metadata"]["uid"] == by), None)
         other = self._line(preemptor) if preemptor is not None else None
         if record is None or line is None:
             self._break(_PERMITTED, key, "nobody admitted it")
             return
-        self._promised(key, record, line, began_ms)
+        self._promised(key, record, line)
         self._not_in_turn(key, uid, by)
         if preemptor is None or other is None:
             if self.world.faults.is_calm() and self._is_quick() and not self._is_edited():
@@ -125,12 +180,15 @@ class Displacements(Evictions):
         elif self.world.faults.is_calm() and self._is_quick():
             self._break(_USEFUL, key, f"displaced for {other.name}, which has started")
 
-    def _promised(self, key: str, record: Obj, line: SubmitLine, began_ms: int | None) -> None:
+    def _promised(self, key: str, record: Obj, line: SubmitLine) -> None:
         """It goes only as far as its class lets it."""
         if line.preemptible == "Never":
             self._break(_PERMITTED, key, "its class keeps it")
         if line.preemptible == "BorrowedOnly" and not self._borrows(record["queue"]):
             self._break(_PERMITTED, key, f"its class keeps it, and {record['queue']} does not borrow")
+
+    def _ran(self, key: str, line: SubmitLine, began_ms: int | None) -> None:
+        """All of it goes only once it has run for as long as its class lets it."""
         if not line.min_run_s or self._has_wrong_clocks():
             return
         ran_ms = self.world.timeline.now_ms - began_ms if began_ms is not None else 0

@@ -13,6 +13,7 @@ from tests.simulation.accounts import (
     ADMISSION,
     REQUEUE,
     charge_of,
+    given_of,
     is_held,
     is_part,
     is_whole,
@@ -161,6 +162,22 @@ class Laws(Turns):
         return any(fault.kind.startswith("karmada") for fault in self.world.story.of(FaultLine))
 
 
+def _is_ours(before: Obj, after: Obj, lost: Collection[str]) -> bool:
+    return _stops(before, after) or _gives_way(before, after) or _goes_on(before, after, lost)
+
+
+def _gives_way(before: Obj, after: Obj) -> bool:
+    """Whether it runs on with fewer pods where it was, for somebody else."""
+    had = {
+        share["name"]: share.get("replicas", 0) for share in at(before, "spec", "clusters", default=()) or ()
+    }
+    has = {
+        share["name"]: share.get("replicas", 0) for share in at(after, "spec", "clusters", default=()) or ()
+    }
+    is_less = all(pods <= had.get(name, 0) for name, pods in has.items())
+    return is_part(after) and is_less and given_of(after) != given_of(before)
+
+
 def _stops(before: Obj, after: Obj) -> bool:
     """Whether it is on no cluster any more, or stands still in the one where it was."""
     where = stands_still(after)
@@ -186,7 +203,7 @@ def _outside(before: Obj, after: Obj, lost: Collection[str]) -> str:
             return name
     for name in before["spec"].keys() | after["spec"].keys():
         was, now = before["spec"].get(name), after["spec"].get(name)
-        if was == now or (name == "clusters" and (_stops(before, after) or _goes_on(before, after, lost))):
+        if was == now or (name == "clusters" and _is_ours(before, after, lost)):
             continue
         if name == "suspension":
             was, now = dict(was or {}), dict(now or {})
@@ -194,7 +211,7 @@ def _outside(before: Obj, after: Obj, lost: Collection[str]) -> str:
         if was != now:
             return f"spec.{name}"
     was, now = dict(before["metadata"]), dict(after["metadata"])
-    if placed(after) > placed(before):
+    if placed(after) > placed(before) and not is_held(after):
         # What is stated is to be looked at, whatever was noted before.
         was["annotations"] = {k: v for k, v in (was.get("annotations") or {}).items() if k != _APPLIED}
     for one in (was, now):

@@ -9,6 +9,7 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Ending
 from queue_dispatcher.estimates.promised import Promised
 from sandbox.simulation.errors import Unavailable
 from sandbox.simulation.estimators import Estimators, Failing
@@ -306,7 +307,7 @@ def test_when_a_gang_fits_at_the_earliest(
         world.apply(gang(f"j{number}", count, gpus))
         world.wait()
     now_ms = world.timeline.now_ms
-    told = tuple((job_named(name), now_ms + 1_000 * s) for name, s in ends.items())
+    told = tuple(Ending(job_named(name), now_ms + 1_000 * s) for name, s in ends.items())
     estimators = Estimators({"a": world.member}, random.Random(1))
     (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings={"a": told})
     if pods is None:
@@ -349,7 +350,7 @@ def test_who_has_to_end_for_a_gang(
     for number, (count, gpus) in enumerate(running):
         world.apply(gang(f"j{number}", count, gpus))
         world.wait()
-    told = {"a": tuple((job_named(name), number) for number, name in enumerate(rather))}
+    told = {"a": tuple(Ending(job_named(name), number) for number, name in enumerate(rather))}
     estimators = Estimators({"a": world.member}, random.Random(1))
     (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings=told, of_choice=True)
     if ending is None:
@@ -361,6 +362,30 @@ def test_who_has_to_end_for_a_gang(
     assert {node for _, node, _ in room.earliest.where} == nodes
 
 
+@pytest.mark.parametrize(
+    ("surplus", "kept", "wanted", "gives"),
+    [
+        # Four pods of a GPU each on two nodes of two: the youngest go first, each from another node.
+        (3, 4, (1, 1), 1),
+        (3, 4, (1, 2), 3),
+        (2, 4, (1, 2), None),
+        # What is to be there and is not goes first, and what is not to be there is on its way out already.
+        (3, 5, (1, 1), 2),
+        (3, 3, (2, 1), 1),
+    ],
+)
+def test_with_how_many_pods_fewer_it_fits(
+    surplus: int, kept: int, wanted: tuple[int, int], gives: int | None
+) -> None:
+    world = World(2, 2, scoring=Scoring.LEAST_ALLOCATED)
+    world.apply(gang("j", 4, 1))
+    world.wait()
+    told = {"a": (Ending(job_named("j"), 1, surplus, kept),)}
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings=told, of_choice=True)
+    assert (None if room.earliest is None else room.earliest.gives) == (None if gives is None else (gives,))
+
+
 def test_nobody_has_to_end_where_pods_are_on_their_way_out() -> None:
     world = World(8, 8)
     for name in ("j", "k"):
@@ -370,7 +395,7 @@ def test_nobody_has_to_end_where_pods_are_on_their_way_out() -> None:
     estimators = Estimators({"a": world.member}, random.Random(1))
 
     def ending(count: int) -> tuple[list[str], int | None]:
-        told = {"a": ((job_named("j"), 1), (job_named("k"), 2))}
+        told = {"a": (Ending(job_named("j"), 1), Ending(job_named("k"), 2))}
         (room,) = estimators.place(["a"], asked((count, 8), copies=1), {}, endings=told, of_choice=True)
         assert room.earliest is not None
         return [one.name for one in room.earliest.workloads], room.earliest.at_ms

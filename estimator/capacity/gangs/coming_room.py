@@ -11,9 +11,11 @@ import numpy as np
 
 from estimator.capacity.assumed import OutOfTime, hold
 from estimator.capacity.budget import Budget, Expired
+from estimator.capacity.departures import Loose
 from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import Assignment
+from estimator.capacity.gangs.ways import Nodes
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room, demand
 from estimator.capacity.sets.best_fit import fullest_first
@@ -134,6 +136,33 @@ class ComingRoom:
         # Where no amount is short, it is a device that they share.
         found |= (no_room & ~is_short)[rows]
         return int(np.count_nonzero(found))
+
+    def by_node(self, loose: Sequence[Loose], gone: IntVector, places: IntVector) -> Nodes:
+        """These pods by their nodes, once others are ``gone``; with what each node has in common with those
+        of which it is all one from which of them they go. ``loose``: all of whom only some go.
+        """
+        rows = self._vacating.rows
+        are_alike = self._taken is not None and all(map(self._are_alike, loose))
+        if not are_alike:
+            return [((place,), (place,)) for place in places.tolist()]
+        is_free, found = self._is_free(), []
+        before = self._after(gone)
+        after = self._after(np.unique(np.concatenate([gone, *(one.places for one in loose)])))
+        amounts = [before.free(name) for name in before.nodes.resource_names] if is_free else []
+        fits = [room.fits(shape) for room in (before, after) for shape in self._shapes] if is_free else []
+        for row in np.unique(rows[places]).tolist():
+            own = tuple(places[rows[places] == row].tolist())
+            kind: tuple[int, ...] = (row,)
+            if is_free and row >= 0:
+                there = (int(np.count_nonzero(rows[one.places] == row)) for one in loose)
+                kind = (*there, *(int(of[row]) for of in (*amounts, *fits)))
+            found.append((kind, own))
+        return found
+
+    def _are_alike(self, loose: Loose) -> bool:
+        """Whether these pods hold the same."""
+        held = (self._vacating.amounts(name)[loose.places] for name in self._room.nodes.resource_names)
+        return not any(np.ptp(amounts) for amounts in held if len(amounts))
 
     def named(self, placement: Placement) -> tuple[Assignment, ...]:
         """Where the pods go, by the names of their sets and nodes."""

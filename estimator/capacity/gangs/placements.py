@@ -54,7 +54,8 @@ class EarliestRoom:
 
     ``at_ms``: milliseconds since the epoch; None where nobody knows. ``placement``: where all copies that are
     wanted would go then. ``workloads``: where it was asked which have to be ended, those, the most preferred
-    first; ``may_be_fewer``: it is not known of each of them that it has to.
+    first; ``gives``: how many pods each of them has to give up that runs on, 0 of what ends.
+    ``may_be_fewer``: it is not known of each of them that it has to.
     """
 
     at_ms: int | None
@@ -62,6 +63,7 @@ class EarliestRoom:
     placement: tuple[Assignment, ...] = ()
     workloads: tuple[WorkloadName, ...] = ()
     may_be_fewer: bool = False
+    gives: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

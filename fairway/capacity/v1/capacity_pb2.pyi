@@ -90,26 +90,32 @@ class Endings(_message.Message):
     def __init__(self, endings: _Optional[_Iterable[_Union[Ending, _Mapping]]] = ..., of_choice: _Optional[bool] = ...) -> None: ...
 
 class Ending(_message.Message):
-    __slots__ = ("workload", "at_ms")
+    __slots__ = ("workload", "at_ms", "surplus", "kept")
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     AT_MS_FIELD_NUMBER: _ClassVar[int]
+    SURPLUS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
     workload: WorkloadName
     at_ms: int
-    def __init__(self, workload: _Optional[_Union[WorkloadName, _Mapping]] = ..., at_ms: _Optional[int] = ...) -> None: ...
+    surplus: int
+    kept: int
+    def __init__(self, workload: _Optional[_Union[WorkloadName, _Mapping]] = ..., at_ms: _Optional[int] = ..., surplus: _Optional[int] = ..., kept: _Optional[int] = ...) -> None: ...
 
 class EarliestRoom(_message.Message):
-    __slots__ = ("at_ms", "pods", "placement", "workloads", "may_be_fewer")
+    __slots__ = ("at_ms", "pods", "placement", "workloads", "may_be_fewer", "gives")
     AT_MS_FIELD_NUMBER: _ClassVar[int]
     PODS_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     MAY_BE_FEWER_FIELD_NUMBER: _ClassVar[int]
+    GIVES_FIELD_NUMBER: _ClassVar[int]
     at_ms: int
     pods: int
     placement: _containers.RepeatedCompositeFieldContainer[Assignment]
     workloads: _containers.RepeatedCompositeFieldContainer[WorkloadName]
     may_be_fewer: bool
-    def __init__(self, at_ms: _Optional[int] = ..., pods: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., workloads: _Optional[_Iterable[_Union[WorkloadName, _Mapping]]] = ..., may_be_fewer: _Optional[bool] = ...) -> None: ...
+    gives: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, at_ms: _Optional[int] = ..., pods: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., workloads: _Optional[_Iterable[_Union[WorkloadName, _Mapping]]] = ..., may_be_fewer: _Optional[bool] = ..., gives: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PlaceResponse(_message.Message):
     __slots__ = ("clusters",)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queue_dispatcher.bindings.annotation import MAX_TEXT, Malformed
 from queue_dispatcher.bindings.decision import Decision, decision
-from queue_dispatcher.bindings.record import AdmissionRecord, parse_record, write_record
+from queue_dispatcher.bindings.record import MAX_GIVEN, AdmissionRecord, Given, parse_record, write_record
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, Suspended, parse_requeue, write_requeue
 from queue_dispatcher.bindings.timestamp import LATEST_MS, format_ms, parse_ms
 from queue_dispatcher.workloads.demand import requests
@@ -238,3 +238,17 @@ def test_a_requeue_record_comes_back(one: RequeueRecord) -> None:
 def test_no_text_raises(text: str) -> None:
     assert isinstance(parse_record(text), AdmissionRecord | Malformed)
     assert isinstance(parse_requeue(text), RequeueRecord | Malformed)
+
+
+def test_for_whom_pods_were_given_up_is_optional_and_checked() -> None:
+    given = tuple(Given(f"u{number}", CREATED_MS + number, "so") for number in range(3))
+    one = replace(record(), given=given)
+    assert parse_record(write_record(one)) == one
+    assert "given" not in json.loads(write_record(record()))
+    many = replace(record(), given=tuple(Given(f"u{number}", CREATED_MS) for number in range(MAX_GIVEN + 3)))
+    read = parse_record(write_record(many))
+    assert isinstance(read, AdmissionRecord)
+    assert [one.by for one in read.given] == [f"u{number}" for number in range(3, MAX_GIVEN + 3)]
+    found = parse_record(changed(given=[{"by": "u", "at": "soon"}]))
+    assert isinstance(found, Malformed)
+    assert "given.at: 'soon': expected a time" in found.problem

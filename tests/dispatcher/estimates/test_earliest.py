@@ -13,7 +13,7 @@ from queue_dispatcher.cycle.items import earliest_probe, probe_through
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.earliest import MAX_EARLIEST, NOBODY_SAYS, EarliestAnswer
-from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Subject
+from queue_dispatcher.estimates.estimates import Answered, Ending, Endings, Estimates, Subject
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.workloads.placement import Placement
 from sandbox.fakeapi import virtual_time
@@ -21,7 +21,7 @@ from tests.dispatcher.estimates.test_questions import BOTH, DIVIDED, DUPLICATED,
 
 DAY_MS = 1_000_000
 JOB = WorkloadReference("batch/v1", "Job", "team", "runs")
-ENDS: Endings = {"m1": ((JOB, DAY_MS + 5),)}
+ENDS: Endings = {"m1": (Ending(JOB, DAY_MS + 5),)}
 LATER = ClusterRoom("m1", 0, earliest=Earliest("m1", DAY_MS + 50_000, 2, (("pod", "n", 4),)))
 SOON = ClusterRoom("m2", 1, earliest=Earliest("m2", DAY_MS + 10_000, 3, (("pod", "k", 4),)))
 SILENT = ClusterRoom("m2", 0, unknown="the estimator of m2 gives no answer: it cannot be reached")

@@ -17,6 +17,7 @@ from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Ending
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators
 from queue_dispatcher.estimates.placements import room_of
 from queue_dispatcher.estimates.promise_requests import name_of
@@ -149,7 +150,9 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
         async with serving(Canned({"m1": 0, "m2": 0, "m3": 0})) as one:
             settings = EstimatorSettings(dict.fromkeys(("m1", "m2", "m3"), one.address))
             async with Estimators(settings) as estimators:
-                await estimators.place(["m1", "m2", "m3"], GANG, {}, endings={"m2": ((LONG, 9), (RUNS, 7))})
+                await estimators.place(
+                    ["m1", "m2", "m3"], GANG, {}, endings={"m2": (Ending(LONG, 9), Ending(RUNS, 7))}
+                )
                 await estimators.place(["m1"], GANG, {})
             asked = {tuple(of.clusters): of for of in one.asked}
             assert asked.keys() == {("m1", "m3"), ("m2",), ("m1",)}
@@ -170,7 +173,7 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
 
 def test_of_what_ends_last_no_more_is_told_than_an_estimator_reads() -> None:
     async def scenario() -> None:
-        ends = tuple((replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
+        ends = tuple(Ending(replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
         async with serving(Canned({"m1": 0})) as one:
             async with Estimators(EstimatorSettings({"m1": one.address})) as estimators:
                 await estimators.place(["m1"], GANG, {}, endings={"m1": ends})
@@ -241,6 +244,7 @@ def test_when_it_fits_is_read_unless_it_cannot_be_meant(
 
 
 ENDS = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="runs")
+LONG_ENDS = pb.WorkloadName(namespace="team", group="kubeflow.org", kind="PyTorchJob", name="long")
 OTHER = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="other")
 
 
@@ -277,6 +281,41 @@ OTHER = pb.WorkloadName(namespace="team", group="batch", kind="Job", name="other
             id="twice",
         ),
         pytest.param(True, pb.EarliestRoom(pods=3, placement=[NODE]), None, "no time", id="no time"),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[2]),
+            Earliest("m1", 7, 3, (("worker", "n", 2),), (name_of(RUNS),), gives=(2,)),
+            "",
+            id="how many pods have to go",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[4]),
+            None,
+            "more pods that have to go than may",
+            id="more pods than may go",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[-1]),
+            None,
+            "more pods that have to go than may",
+            id="fewer pods than none",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[LONG_ENDS], gives=[1]),
+            None,
+            "were not asked about",
+            id="pods of what only ends",
+        ),
+        pytest.param(
+            True,
+            pb.EarliestRoom(at_ms=7, pods=3, placement=[NODE], workloads=[ENDS], gives=[1, 1]),
+            None,
+            "pods of 2 workloads, of which 1 have to end",
+            id="pods of whom",
+        ),
     ],
 )
 def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
@@ -293,15 +332,17 @@ def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
             serving(Canned(garbage=answer.SerializeToString())) as one,
             Estimators(EstimatorSettings({"m1": one.address})) as estimators,
         ):
-            may_end = {"m1": ((RUNS, 5), (LONG, 5))}
+            may_end = {"m1": (Ending(RUNS, 5), Ending(RUNS, 4, surplus=3, kept=8), Ending(LONG, 5))}
             assert await estimators.place(["m1"], GANG, {}, endings=may_end, of_choice=of_choice) == (
                 ClusterRoom("m1", 0, earliest=read),
             )
             asked = one.asked[0].endings
-            assert (asked.of_choice, [told.workload.name for told in asked.endings]) == (
-                of_choice,
-                ["runs", "long"],
-            )
+            assert asked.of_choice is of_choice
+            assert [(told.workload.name, told.surplus, told.kept) for told in asked.endings] == [
+                ("runs", 3, 8),
+                ("runs", 0, 0),
+                ("long", 0, 0),
+            ]
 
     asyncio.run(scenario())
     logged = [line for line in caplog.messages if "none is held there" in line]

@@ -1,5 +1,7 @@
 """Laws of displacing: nobody goes in vain, nor who need not, and nobody displaces its preemptor in turn."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,15 +35,14 @@ def worlds(draw: st.DrawFn) -> World:
     }
     made = World(ledger(*nodes), policies)
     for number in range(draw(st.integers(0, 12))):
-        one = wants(
-            f"w{number}",
-            draw(st.sampled_from(QUEUES)),
-            charge(gpu=draw(st.integers(1, 4))),
-            draw(st.integers(0, 2)),
-            number,
-        )
-        if made.fits(one):
-            made.start(started(one, number))
+        gpus, least = draw(st.integers(1, 4)), draw(st.none() | st.integers(1, 4))
+        name, in_queue, priority = f"w{number}", draw(st.sampled_from(QUEUES)), draw(st.integers(0, 2))
+        if not made.fits(wants(name, in_queue, charge(gpu=gpus))):
+            continue
+        if least is None:
+            made.start(started(wants(name, in_queue, charge(gpu=gpus), priority, number), number))
+        else:
+            made.runs_elastic(name, in_queue, charge(gpu=1), least, gpus, priority, number)
     return made
 
 
@@ -60,7 +61,27 @@ def test_whoever_is_displaced_makes_room_and_is_needed_for_it(world: World, come
     gone = [one.candidate for one in plan.victims]
     assert world.fits(comer, gone)
     for one in gone:
-        assert not world.fits(comer, [other for other in gone if other is not one])
+        fewer = [replace(one, pods=one.pods - 1)] if one.pods > 1 else []
+        assert not world.fits(comer, [*(other for other in gone if other is not one), *fewer])
+
+
+@settings(max_examples=400)
+@given(worlds(), comers())
+def test_pods_beyond_minimums_go_first_and_no_minimum_does_but_as_a_whole(
+    world: World, comer: Candidate
+) -> None:
+    plan = world.plan(comer) if not world.fits(comer) else None
+    if plan is None:
+        return
+    gone = [one.candidate for one in plan.victims]
+    assert len({one.members for one in gone}) == len(gone)
+    surplus = {one.id: one for one in world.surplus}
+    assert all(one.pods <= surplus[one.id].pods for one in gone if one.pods)
+    # Nothing whole goes where pods alone, by the same rights, would do.
+    world.running, running = [], world.running
+    alone = world.plan(comer)
+    world.running = running
+    assert (alone is None) == any(not one.pods for one in gone)
 
 
 @settings(max_examples=400)
@@ -81,10 +102,11 @@ def test_who_is_displaced_does_not_displace_its_preemptor(world: World, comer: C
         return
     gone = [one.candidate for one in plan.victims]
     for one in gone:
-        world.stop(one)
+        world.goes(one)
     world.start(started(comer, 1_000))
     for one in gone:
-        if world.fits(one):
+        # What has given pods up displaces nobody to have them again.
+        if one.pods or world.fits(one):
             continue
         back = world.plan(one)
         assert back is None or comer.id not in [victim.candidate.id for victim in back.victims], (gone, back)

@@ -57,9 +57,9 @@ class Plane:
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
     of which nobody knows; ``witnesses``: where pods would go in each, ``witnesses_of``: of these workloads,
-    by name. ``needed``: by workload and cluster, who has to end there for it, by name. ``told``: what was to
-    be there before each write. ``companions``: what came before the last release, by name; ``gangs``: what
-    was asked last, by name and cluster.
+    by name. ``needed``: by workload and cluster, who has to end there for it, by name; ``gives``: with how
+    many pods, of those that run on. ``told``: what was to be there before each write. ``companions``: what
+    came before the last release, by name; ``gangs``: what was asked last, by name and cluster.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class Plane:
         self.witnesses: tuple[Witness, ...] = ()
         self.witnesses_of: Mapping[str, tuple[Witness, ...]] = {}
         self.needed: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+        self.gives: Mapping[str, int] = {}
         self.told: list[Companion | None] = []
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
@@ -338,13 +339,20 @@ class Plane:
         """Who has to end in each cluster, of those that were named."""
         rooms = []
         for cluster, endings in (probing.endings or {}).items():
-            at_ms = {name_of(workload): one_ms for workload, one_ms in endings}
+            of = {name_of(one.workload): one.at_ms for one in endings}
+            at_ms = {one: of_ms for one, of_ms in of.items() if one.name not in self.gives}
+            at_ms |= {
+                name_of(one.workload): one.at_ms
+                for one in endings
+                if 0 < self.gives.get(one.workload.name, 0) <= one.surplus
+            }
             needed = [one for one in at_ms if one.name in self.needed.get(name, {}).get(cluster, ())]
             earliest = None
             if name in self.needed and cluster in self.needed[name]:
                 ends_ms = max((at_ms[one] for one in needed), default=0)
                 where = (("", f"{cluster}-node", 1),)
-                earliest = Earliest(cluster, ends_ms, len(needed), where, tuple(needed))
+                gives = tuple(self.gives.get(one.name, 0) for one in needed)
+                earliest = Earliest(cluster, ends_ms, len(needed), where, tuple(needed), gives=gives)
             rooms.append(ClusterRoom(cluster, 0, earliest=earliest))
         return tuple(rooms)
 
