@@ -91,13 +91,18 @@ class FlavorPreference(StrEnum):
 class FlavorFungibility:
     """When the next flavor is tried though one could be had; Kueue's names and defaults.
 
-    ``when_can_preempt`` and ``preference`` (None where it is not stated) are read and kept, of no effect yet:
-    nobody is displaced for a workload that any flavor has room for.
+    ``preference``: None where it is not stated.
     """
 
     when_can_borrow: SearchPolicy = SearchPolicy.MAY_STOP_SEARCH
     when_can_preempt: SearchPolicy = SearchPolicy.TRY_NEXT_FLAVOR
     preference: FlavorPreference | None = None
+
+    @property
+    def may_displace_first(self) -> bool:
+        """Whether others may be displaced for a workload that has room in another flavor."""
+        stops = self.when_can_preempt is SearchPolicy.MAY_STOP_SEARCH
+        return stops or self.preference is FlavorPreference.PREEMPTION_OVER_BORROWING
 
 
 @dataclass(frozen=True, slots=True)

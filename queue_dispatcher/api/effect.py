@@ -11,9 +11,9 @@ from queue_dispatcher.api.cluster_queue import (
     NO_PREEMPTION,
     WEIGHT_MILLI,
     ClusterQueue,
+    FlavorFungibility,
     QueueingStrategy,
     ScoringStrategy,
-    SearchPolicy,
 )
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
@@ -58,16 +58,13 @@ def without_effect(of: Stated, unplaced: str = "", *, unshared: str = "") -> tup
 
 
 def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
-    fungibility = queue.fungibility
-    if fungibility.when_can_preempt is not SearchPolicy.TRY_NEXT_FLAVOR:
+    if unplaced == IS_ABOVE_OTHERS and queue.fungibility != FlavorFungibility():
+        yield Problem("spec.flavorFungibility", f"no effect: {unplaced}")
+    elif queue.fungibility.may_displace_first and queue.preemption == NO_PREEMPTION:
+        field = "preference" if queue.fungibility.preference is not None else "whenCanPreempt"
         yield Problem(
-            "spec.flavorFungibility.whenCanPreempt",
-            "no effect yet: a later flavor that can be had without displacing anybody always goes first",
-        )
-    if fungibility.preference is not None:
-        yield Problem(
-            "spec.flavorFungibility.preference",
-            "no effect yet: a flavor that can be had by borrowing always goes before displacing anybody",
+            f"spec.flavorFungibility.{field}",
+            "no effect: nobody is displaced, as spec.preemption states Never for both",
         )
     if unplaced and queue.scoring is not ScoringStrategy.MOST_ALLOCATED:
         yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")

@@ -329,6 +329,13 @@ class Cache:
             self._dirty[entry.uid] = entry
             self._changed()
 
+    def start_in(self, uid: str, flavors: tuple[tuple[str, str], ...]) -> None:
+        """While it waits it is to start in these flavors, by resource, and in no others; empty for in any."""
+        entry = self.entries.get(uid)
+        if entry is not None and entry.room_in != flavors:
+            entry.room_in = flavors
+            self.mark(entry)
+
     def settle(self, budget: int = 1 << 62) -> bool:
         """Derive anew what has changed, at most ``budget`` bindings; whether all is up to date then."""
         while self._gone and budget > 0:

@@ -31,7 +31,7 @@ from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.budgets import out_of_budget
-from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, told_of
+from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, looks_of, told_of
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.evictions import evictions
@@ -112,7 +112,10 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         if state.term != term:
             return Turned()
         decided_ms = decision.next_due_ms
-        began = Basis(changes, stated.envelope, stated.verdicts, None, stated.earliest, stated.claims)
+        in_vain = frozenset(state.in_vain_ms)
+        began = Basis(
+            changes, stated.envelope, stated.verdicts, None, stated.earliest, stated.claims, in_vain
+        )
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
         admitted = admissions(state, stands, now)
@@ -138,6 +141,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
     """What a cycle decides from; the cache must be settled."""
     cache = state.cache
     queues = cache.queues.queues.cluster_queues
+    claims = claims_of(state, now)
     states = {}
     for name, pending in cache.pending.queues.items():
         queue = queues.get(name)
@@ -157,6 +161,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
                 stopped=_stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms),
                 sharing=sharing,
                 is_over_budget=bool(exhausted),
+                looks=looks_of(state, queue, claims),
             )
     tokens, preplaced_tokens = _tokens(state, now)
     return Snapshot(
@@ -172,7 +177,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         endings=cache.running.endings,
         earliest=earliest_of(state),
         reservations=state.reservations,
-        claims=claims_of(state, now),
+        claims=claims,
         growing=tuple(one for one in cache.growing.values() if not cache.resolved.refusal(one.queue)),
     )
 
@@ -218,6 +223,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is
     state.decided = None
     admitted = [action for action in decision.actions if isinstance(action, Admit)]
     is_made = written == sum(len(action.item.members) for action in admitted)
+    is_made = is_made and all(one.starts_in is None for one in decision.preemptors)
     if is_latest and is_made and len(admitted) == len(decision.actions):
         basis = _basis(state, now, is_full=bool(decision.window_full))
         state.decided = Decided(basis, now.elapsed_ms, decision.next_due_ms)
@@ -227,7 +233,8 @@ def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     cache = state.cache
     tokens = _tokens(state, now) if is_full else None
     claims = claims_of(state, now)
-    return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
+    known = (cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
+    return Basis(cache.changes, *known, frozenset(state.in_vain_ms))
 
 
 def _tokens(state: TurnState, now: Moment) -> tuple[int, int]:

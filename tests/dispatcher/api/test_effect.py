@@ -41,9 +41,11 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
                 flavorFungibility={"whenCanPreempt": "MayStopSearch"},
                 stopPolicy="HoldAndDrain",
             ),
-            [
-                "spec.flavorFungibility.whenCanPreempt",
-            ],
+            [],
+        ),
+        (
+            queue(flavorFungibility={"whenCanPreempt": "MayStopSearch"}),
+            ["spec.flavorFungibility.whenCanPreempt"],
         ),
         (
             queue(
@@ -51,6 +53,16 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
                     "whenCanBorrow": "TryNextFlavor",
                     "whenCanPreempt": "TryNextFlavor",
                     "preference": "BorrowingOverPreemption",
+                }
+            ),
+            [],
+        ),
+        (
+            queue(
+                flavorFungibility={
+                    "whenCanBorrow": "TryNextFlavor",
+                    "whenCanPreempt": "TryNextFlavor",
+                    "preference": "PreemptionOverBorrowing",
                 }
             ),
             ["spec.flavorFungibility.preference"],

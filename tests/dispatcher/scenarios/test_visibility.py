@@ -367,8 +367,8 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
             task = asyncio.create_task(statuses.run(lambda: True))
             await world.passes(12)
             assert effective("clusterqueues", "main") == [
-                "spec.flavorFungibility.whenCanPreempt: no effect yet: a later flavor that can be had "
-                "without displacing anybody always goes first"
+                "spec.flavorFungibility.whenCanPreempt: no effect: nobody is displaced, as spec.preemption "
+                "states Never for both"
             ]
             (told,) = effective("resourceflavors", "spot")
             assert told.startswith("spec.tolerations[0]: no effect")
