@@ -51,6 +51,7 @@ from queue_dispatcher.cache.entry import (
     ReachedNotice,
     RestartedNotice,
 )
+from queue_dispatcher.cache.excess import Excess
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_local, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
@@ -163,6 +164,7 @@ class Cache:
         states = self.preplaces and not observes
         self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope, states=states)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
+        self.excess = Excess()
         self._items = Items(self.queues, self.templates, self.shapes, self.overrides)
         self._indexes = Indexes()
         self._dirty: dict[str, Entry] = {}

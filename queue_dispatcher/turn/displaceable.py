@@ -41,6 +41,16 @@ def candidates(
     return list(found.values())
 
 
+def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
+    """What runs in a queue and may be taken back; ``borrows``: the queue does."""
+    found: set[str] = set()
+    for uid in islice(cache.running.of(queue), MAX_RUNNING):
+        one = _candidate(cache, uid, now, borrows=borrows)
+        if one is not None and one.id not in found:
+            found.add(one.id)
+            yield one
+
+
 def _candidate(cache: Cache, uid: str, now: Moment, *, borrows: bool) -> Candidate | None:
     entry = cache.present(uid)
     if entry is None or uid in cache.ends.displaced_by:

@@ -40,6 +40,7 @@ from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
+from queue_dispatcher.turn.reducing import reduce
 from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
@@ -93,8 +94,9 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
     keep_displacements(state, now)
+    shrunk, reduce_ms = reduce(state, now)
     evicted, evict_ms = evictions(state, now)
-    writes = duties(cache, now.day_ms) + evicted
+    writes = duties(cache, now.day_ms) + shrunk + evicted
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + not_started(cache, now) + started(cache, now)
@@ -126,8 +128,17 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         probings += displace(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    times = (retry_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms, _try_due_ms(state, now))
-    due = [at for at in times if at is not None]
+    times = (
+        retry_ms,
+        reduce_ms,
+        evict_ms,
+        overdue_ms,
+        lost_ms,
+        give_up_ms,
+        decided_ms,
+        _try_due_ms(state, now),
+    )
+    due = [at for at in (*times, _try_due_ms(state, now)) if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 
