@@ -81,6 +81,11 @@ def own_low_or_borrowing() -> Flavors:
     return made
 
 
+def borrowed_or_owned() -> Flavors:
+    """Of one, what it borrows is free; of two, what it owns."""
+    return Flavors({"one": 0, "two": 4}, {"one": 4})
+
+
 def borrowing_or_own_low() -> Flavors:
     """Of one, what it borrows is free; of two, its own low priority."""
     made = Flavors({"one": 0, "two": 4}, {"one": 4})
@@ -117,6 +122,7 @@ def shared_or_own() -> Flavors:
 @pytest.mark.parametrize(
     ("stage", "found"),
     [
+        (borrowed_or_owned, ("one", "one", "two", "two", "two")),
         (own_low, ("two", "one x1", "one x1", "two", "two")),
         (own_low_or_borrowing, ("two", "one x1", "one x1", "two", "one x1")),
         (borrowing_or_own_low, ("one", "one", "two x2", "one", "two x2")),
