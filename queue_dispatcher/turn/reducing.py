@@ -40,11 +40,31 @@ def reduce(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
     writes, found = list[Write](), dict[str, str]()
     if due:
         ledger = _ledger_then(state)
+        found |= _under_way(state, ledger, due)
         # Whoever has the larger share first: two that borrow the same would else both give it back.
         for name in sorted(due, key=lambda one: (-ledger.share_of(ledger.tree.paths[one][0]), one)):
             writes += _reduced(cache, ledger, name, found, now)
     cache.ends.reduce(found)
     return writes, min(later, default=None)
+
+
+def _under_way(state: TurnState, ledger: Ledger, due: Collection[str]) -> dict[str, str]:
+    """Those whose eviction for this is being written and is still called for, with why; the ledger has
+    again who may stay after all.
+    """
+    cache, found = state.cache, dict[str, str]()
+    queues = cache.queues.queues.cluster_queues
+    # Who was marked last is the first to stay.
+    for uid, told in reversed(cache.ends.reduced_by.items()):
+        going = cache.charges.get(uid)
+        if uid not in state.evicting or going is None:
+            continue
+        ledger.charge(going.queue, going.charge)
+        above = {ledger.tree.nodes[node].name for node in ledger.tree.paths.get(going.queue, ())}
+        if any(beyond(queues, ledger, name) for name in above.intersection(due)):
+            ledger.give_back(going.queue, going.charge)
+            found[uid] = told
+    return dict(reversed(found.items()))
 
 
 def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now: Moment) -> list[Write]:

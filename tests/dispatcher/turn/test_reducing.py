@@ -4,6 +4,8 @@ import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, SERVICE_CLASSES
 from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.turn.events import Led
+from queue_dispatcher.turn.outcomes import hear
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, service_class
 from tests.dispatcher.turn.builders import Plane
 from tests.dispatcher.turn.test_displacing import Hanging, comes, displaced, lines, runs
@@ -308,6 +310,23 @@ def test_what_is_on_its_way_out_is_not_made_up_for_by_others() -> None:
     assert displaced(made) == ["d"]
 
 
+@pytest.mark.parametrize(("to", "goes"), [(0, 16), (20, 10), (38, 1), (40, 0)])
+def test_what_is_being_written_is_as_much_as_has_to_go_by_then(to: int, goes: int) -> None:
+    made = Hanging({"m1": 100})
+    furnished(made)
+    states(made, "main", 40)
+    made.passes(1)
+    for number in range(20):
+        runs(made, f"x{number}", 2)
+    made.hangs = tuple(f"x{number}" for number in range(20))
+    lowered(made, 0, AT_ONCE)
+    states(made, "main", to, quotaReduction=AT_ONCE)
+    made.turn(1)
+    for write in made.hanging:
+        super(Hanging, made).write(write)
+    assert len(displaced(made)) == goes
+
+
 def test_whom_it_has_not_reached_stays_once_the_quota_is_back() -> None:
     made = Hanging({"m1": 100})
     furnished(made)
@@ -347,3 +366,25 @@ def test_elastic_work_gives_up_what_is_beyond_its_minimum_before_anything_goes()
 def states_any(made: Plane, gpus: int, reduction: Obj) -> None:
     made.feed(CLUSTER_QUEUES, cluster_queue("main", {"any": gpus}, quotaReduction=reduction))
     made.passes(1)
+
+
+def test_who_leads_no_more_forgets_whom_to_take_back_and_since_when() -> None:
+    made = Hanging({"m1": 100})
+    furnished(made)
+    states(made, "main", 8)
+    made.passes(1)
+    runs(made, "a", 8)
+    made.hangs = ("a",)
+    lowered(made, 4, AT_ONCE)
+    assert made.cache.ends.reduced_by
+    hear(made.state, Led(False), made.now)
+    assert not made.cache.ends.reduced_by
+    made.hangs, made.hanging = (), ()
+    states(made, "main", 4, quotaReduction=IN_A_MINUTE)
+    made.passes(600, step_s=60)
+    hear(made.state, Led(True), made.now)
+    # Whether it was over all the time nobody knows who did not lead, and nothing is written.
+    made.passes(50)
+    assert displaced(made) == []
+    made.passes(20)
+    assert displaced(made) == ["a"]
