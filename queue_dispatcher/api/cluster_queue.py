@@ -4,7 +4,7 @@ What Kueue splits into ClusterQueue and Cohort is one kind here: a queue with ch
 own quota is a pool that they share, and it runs no workloads itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -15,7 +15,8 @@ from queue_dispatcher.api.budget import Budget
 from queue_dispatcher.api.fair_sharing import FairSharing
 from queue_dispatcher.api.history import History
 from queue_dispatcher.api.problem import Problem
-from queue_dispatcher.api.quota import ResourceQuota
+from queue_dispatcher.api.quota import Percent, ResourceQuota
+from queue_dispatcher.api.quota_reduction import KEEPS, QuotaReduction
 from queue_dispatcher.api.reservation import DEFAULT_RESERVATION, ReservationPolicy
 from queue_dispatcher.api.selector import Selector
 
@@ -91,13 +92,18 @@ class FlavorPreference(StrEnum):
 class FlavorFungibility:
     """When the next flavor is tried though one could be had; Kueue's names and defaults.
 
-    ``when_can_preempt`` and ``preference`` (None where it is not stated) are read and kept, of no effect yet:
-    nobody is displaced for a workload that any flavor has room for.
+    ``preference``: None where it is not stated.
     """
 
     when_can_borrow: SearchPolicy = SearchPolicy.MAY_STOP_SEARCH
     when_can_preempt: SearchPolicy = SearchPolicy.TRY_NEXT_FLAVOR
     preference: FlavorPreference | None = None
+
+    @property
+    def may_displace_first(self) -> bool:
+        """Whether others may be displaced for a workload that has room in another flavor."""
+        stops = self.when_can_preempt is SearchPolicy.MAY_STOP_SEARCH
+        return stops or self.preference is FlavorPreference.PREEMPTION_OVER_BORROWING
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,9 @@ class ClusterQueue:
     room, and of their nodes, its workloads go to. ``reservation``: when room is kept for one that waits.
     ``checks``: who has to say Ready before one of its workloads is admitted. ``fair_sharing``: how its
     LocalQueues share it; None where who came first goes first. ``budgets``: what it may use in a period.
-    ``history``: what its status says it has used, None for nothing that can be read.
+    ``quota_reduction``: what becomes of what it uses beyond its quota. ``history``: what its status says it
+    has used, None for nothing that can be read; ``exceeded_ms``: since when that says it uses more than it
+    may, epoch milliseconds, None where it does not.
     """
 
     name: str
@@ -168,7 +176,19 @@ class ClusterQueue:
     fair_sharing: FairSharing | None = None
     budgets: tuple[Budget, ...] = ()
     problems: tuple[Problem, ...] = ()
+    quota_reduction: QuotaReduction = KEEPS
     history: History | None = field(default=None, compare=False)
+    exceeded_ms: int | None = field(default=None, compare=False)
+
+    @property
+    def percentages(self) -> Iterator[tuple[str, str]]:
+        """The flavors and resources of which any quota or limit is a percentage."""
+        for group in self.groups:
+            for flavor in group.flavors:
+                for resource, quota in flavor.quotas.items():
+                    stated = (quota.nominal, quota.borrowing_limit, quota.lending_limit)
+                    if any(isinstance(one, Percent) for one in stated):
+                        yield flavor.flavor, resource
 
     def takes(self, namespace_labels: Mapping[str, str]) -> bool:
         """Whether workloads of a namespace with these labels may wait here."""

@@ -11,12 +11,13 @@ from queue_dispatcher.api.cluster_queue import (
     NO_PREEMPTION,
     WEIGHT_MILLI,
     ClusterQueue,
+    FlavorFungibility,
     QueueingStrategy,
     ScoringStrategy,
-    SearchPolicy,
 )
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.quota_reduction import KEEPS, QuotaReductionPolicy
 from queue_dispatcher.api.reservation import DEFAULT_RESERVATION
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.api.service_class import ServiceClass
@@ -58,21 +59,19 @@ def without_effect(of: Stated, unplaced: str = "", *, unshared: str = "") -> tup
 
 
 def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
-    fungibility = queue.fungibility
-    if fungibility.when_can_preempt is not SearchPolicy.TRY_NEXT_FLAVOR:
+    if unplaced == IS_ABOVE_OTHERS and queue.fungibility != FlavorFungibility():
+        yield Problem("spec.flavorFungibility", f"no effect: {unplaced}")
+    elif queue.fungibility.may_displace_first and queue.preemption == NO_PREEMPTION:
+        field = "preference" if queue.fungibility.preference is not None else "whenCanPreempt"
         yield Problem(
-            "spec.flavorFungibility.whenCanPreempt",
-            "no effect yet: a later flavor that can be had without displacing anybody always goes first",
-        )
-    if fungibility.preference is not None:
-        yield Problem(
-            "spec.flavorFungibility.preference",
-            "no effect yet: a flavor that can be had by borrowing always goes before displacing anybody",
+            f"spec.flavorFungibility.{field}",
+            "no effect: nobody is displaced, as spec.preemption states Never for both",
         )
     if unplaced and queue.scoring is not ScoringStrategy.MOST_ALLOCATED:
         yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")
     if unplaced == IS_ABOVE_OTHERS and queue.preemption != NO_PREEMPTION:
         yield Problem("spec.preemption", f"no effect: {unplaced}")
+    yield from _of_reduction(queue)
     unreserved = _unreserved(queue, unplaced)
     if unreserved and queue.reservation != DEFAULT_RESERVATION:
         yield Problem("spec.reservation", f"no effect: {unreserved}")
@@ -84,6 +83,20 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
         ):
             if stated:
                 yield Problem(f"spec.{field}", f"no effect: {unplaced}")
+
+
+def _of_reduction(queue: ClusterQueue) -> Iterator[Problem]:
+    field, stated = "spec.quotaReduction", queue.quota_reduction
+    if stated.policy is QuotaReductionPolicy.KEEP:
+        if stated != KEEPS:
+            yield Problem(f"{field}.delay", f"no effect: {field}.policy is {stated.policy}")
+        return
+    shares = [f"{resource} of {flavor}" for flavor, resource in queue.percentages]
+    if shares:
+        yield Problem(
+            field,
+            f"no effect on {', '.join(shares)}: a percentage follows the capacity, nobody lowers it",
+        )
 
 
 def _of_local_queue(queue: LocalQueue, unshared: str) -> Iterator[Problem]:

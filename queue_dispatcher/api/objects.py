@@ -125,6 +125,13 @@ class BudgetSpec(KubeStruct, frozen=True):
     policy: str | None = None
 
 
+class QuotaReductionSpec(KubeStruct, frozen=True):
+    """What becomes of what a queue uses beyond its quota."""
+
+    policy: str | None = None
+    delay: str | None = None
+
+
 class ClusterQueueSpec(KubeStruct, frozen=True):
     """What a ClusterQueue is told."""
 
@@ -142,6 +149,7 @@ class ClusterQueueSpec(KubeStruct, frozen=True):
     admission_checks: list[AdmissionCheckSpec] | None = None
     fair_sharing: FairSharingSpec | None = None
     budgets: list[BudgetSpec] | None = None
+    quota_reduction: QuotaReductionSpec | None = None
 
 
 class ClusterQueueObject(KubeStruct, frozen=True):

@@ -17,6 +17,12 @@ EFFECTIVE = "Effective"
 """Type of the condition that is there, and False, while fields are stated that have no effect."""
 WITHOUT_EFFECT = "FieldsWithoutEffect"
 """Its reason."""
+WITHIN_QUOTA = "WithinQuota"
+"""Type of the condition that is there, and False, while a queue uses more than it may, as long as that is not
+to last.
+"""
+QUOTA_EXCEEDED = "QuotaExceeded"
+"""Its reason."""
 _MAX_MESSAGE = 4096
 
 
@@ -127,6 +133,15 @@ def effective(
         return ()
     message = "; ".join(map(str, without_effect))
     return (_condition(EFFECTIVE, False, WITHOUT_EFFECT, message, generation, now, before),)
+
+
+def within_quota(
+    exceeded: str, generation: int, now: str, before: Sequence[QueueCondition]
+) -> tuple[QueueCondition, ...]:
+    """The condition WithinQuota, as `active`, with what is ``exceeded``; none where that is empty."""
+    if not exceeded:
+        return ()
+    return (_condition(WITHIN_QUOTA, False, QUOTA_EXCEEDED, exceeded, generation, now, before),)
 
 
 def _condition(

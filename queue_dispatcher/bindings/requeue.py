@@ -1,5 +1,5 @@
 """The requeue record: a workload was released and taken back, as it did not start in time, lost its cluster,
-ran for as long as it may, or as its queue was drained.
+ran for as long as it may, or as its queue was drained or its quota lowered.
 
 What was suspended in its cluster instead of being taken off it says where, and until when it waits for that
 one alone.
@@ -42,6 +42,8 @@ class Cause(StrEnum):
     """It has run for as long as it may: it stays held until somebody removes the annotation."""
     DRAINED = "QueueDrained"
     """Its queue was drained: it waits for that to go on."""
+    QUOTA_REDUCED = "QuotaReduced"
+    """Its queue used more than it may: it waits, in its place."""
     PREEMPTED = "Preempted"
     """Another workload needs its room: it waits, in its place."""
 

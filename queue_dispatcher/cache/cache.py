@@ -51,6 +51,7 @@ from queue_dispatcher.cache.entry import (
     ReachedNotice,
     RestartedNotice,
 )
+from queue_dispatcher.cache.excess import Excess
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_local, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
@@ -163,6 +164,7 @@ class Cache:
         states = self.preplaces and not observes
         self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope, states=states)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
+        self.excess = Excess()
         self._items = Items(self.queues, self.templates, self.shapes, self.overrides)
         self._indexes = Indexes()
         self._dirty: dict[str, Entry] = {}
@@ -332,6 +334,13 @@ class Cache:
         if entry.uid not in self._gone:
             self._dirty[entry.uid] = entry
             self._changed()
+
+    def start_in(self, uid: str, flavors: tuple[tuple[str, str], ...]) -> None:
+        """While it waits it is to start in these flavors, by resource, and in no others; empty for in any."""
+        entry = self.entries.get(uid)
+        if entry is not None and entry.room_in != flavors:
+            entry.room_in = flavors
+            self.mark(entry)
 
     def settle(self, budget: int = 1 << 62) -> bool:
         """Derive anew what has changed, at most ``budget`` bindings; whether all is up to date then."""

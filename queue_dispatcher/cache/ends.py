@@ -2,6 +2,7 @@
 its queue is drained, in the order in which that is to be.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -72,7 +73,8 @@ class Displaced:
 
 class Ends:
     """Those that may be stopped: by when they have run for as long as they may, monotonic milliseconds; of
-    queues that are drained, the latest to start first; and those that are displaced. ``unnoted``: those whose
+    queues that are drained, the latest to start first; those that are displaced; and those of queues that use
+    more than they may (``reduced``). ``unnoted``: those whose
     beginning would be lost with this process.
     """
 
@@ -82,7 +84,19 @@ class Ends:
         self.displaced = Order()
         self.displaced_by: dict[str, Displaced] = {}
         """By uid, of ``displaced``."""
+        self.reduced = Order()
+        self.reduced_by: dict[str, str] = {}
+        """By uid, of ``reduced``, why."""
         self.unnoted: set[str] = set()
+
+    def reduce(self, found: Mapping[str, str]) -> None:
+        """These are to go, and no others, as their queues use more than they may; with why."""
+        for uid in self.reduced_by.keys() - found.keys():
+            self.reduced.put(uid, None)
+        for rank, uid in enumerate(found):
+            if uid not in self.reduced_by:
+                self.reduced.put(uid, rank)
+        self.reduced_by = dict(found)
 
     def displace(self, uid: str, found: Displaced) -> None:
         """It is to go, unless it cannot, until `keep`."""
@@ -108,6 +122,7 @@ class Ends:
         else:
             is_drained = False
             self.keep(uid)
+            self._leave(uid)
         self.by_time.put(uid, due_ms)
         self.drained.put(uid, -record.admitted_ms if record is not None and is_drained else None)
         if is_unnoted:
@@ -121,6 +136,11 @@ class Ends:
         self.drained.put(uid, None)
         self.unnoted.discard(uid)
         self.keep(uid)
+        self._leave(uid)
+
+    def _leave(self, uid: str) -> None:
+        if self.reduced_by.pop(uid, None) is not None:
+            self.reduced.put(uid, None)
 
 
 def is_beginning_unnoted(entry: Entry, now: Moment) -> bool:

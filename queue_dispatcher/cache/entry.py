@@ -81,7 +81,8 @@ class Entry:
     present release; ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``:
     how it is; ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
     ``shrinks_to``: where it is to stay, and with how many, once the write under way is made, and
-    ``shrinks_for``: why; None for nobody.
+    ``shrinks_for``: why; None for nobody. ``room_in``: the flavors, by resource, in which others are
+    displaced for it, if it is to start in those alone meanwhile.
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class Entry:
         "released",
         "retry_ms",
         "rigid",
+        "room_in",
         "seen",
         "shrinks_for",
         "shrinks_to",
@@ -140,6 +142,7 @@ class Entry:
         self.growing_ms = 0
         self.elastic: Elastic | None = None
         self.rigid = ""
+        self.room_in: tuple[tuple[str, str], ...] = ()
         self.growth: Item | None = None
         self.shrinks_to: tuple[Placed, ...] = ()
         self.shrinks_for: Given | None = None

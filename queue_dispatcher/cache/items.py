@@ -91,20 +91,18 @@ class Items:
                 f"it did not start {state.tries} times, more often than its ServiceClass allows "
                 f"({state.because}); to have it tried again, remove annotation {REQUEUE} of its binding"
             )
+        shape = self._shapes.of(
+            state, binding, known, self._templates.question(binding.workload), self._told(entry), most
+        )
+        if entry.room_in:
+            shape = self._shapes.within(shape, entry.room_in)
         item = Item(
             id=binding.uid,
             name=f"{binding.workload.namespace}/{binding.workload.name}".lstrip("/"),
             members=(binding.uid,),
             queue=queue,
             local_queue=local_queue,
-            shape=self._shapes.of(
-                state,
-                binding,
-                known,
-                self._templates.question(binding.workload),
-                self._told(entry),
-                most,
-            ),
+            shape=shape,
             priority=entry.priority.value,
             enqueued_ms=state.enqueued_ms,
             due_ms=due_ms,

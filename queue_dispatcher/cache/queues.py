@@ -12,7 +12,6 @@ from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.objects import ClusterQueueObject, LocalQueueObject, ServiceClassObject
 from queue_dispatcher.api.problem import Problem
-from queue_dispatcher.api.quota import Percent
 from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
 from queue_dispatcher.api.reading.local_queue import read_local_queue
 from queue_dispatcher.api.reading.service_class import read_service_class
@@ -122,17 +121,8 @@ class QueueCache:
     def shares(self) -> frozenset[tuple[str, str]]:
         """The pairs of flavor and resource of which quotas are percentages."""
         if self._shares is None:
-            self._shares = frozenset(
-                (flavor.flavor, resource)
-                for queue in self.cluster_queues.values.values()
-                for group in queue.groups
-                for flavor in group.flavors
-                for resource, quota in flavor.quotas.items()
-                if any(
-                    isinstance(one, Percent)
-                    for one in (quota.nominal, quota.borrowing_limit, quota.lending_limit)
-                )
-            )
+            queues = self.cluster_queues.values.values()
+            self._shares = frozenset(share for queue in queues for share in queue.percentages)
         return self._shares
 
     def taken(self) -> None:

@@ -110,6 +110,7 @@ class Shapes:
         # With the objects whose identities are in the key, so that those stay theirs.
         self._alike: dict[tuple[object, ...], tuple[_Known, Demand, Placement | None]] = {}
         self._together: dict[tuple[Shape, ...], Together] = {}
+        self._within: dict[tuple[Shape, tuple[tuple[str, str], ...]], Shape] = {}
         self.read: list[Shape] = []
         """What `of` has answered since somebody emptied it."""
 
@@ -230,6 +231,19 @@ class Shapes:
             known = self._together[key] = Together(shape, key)
         return known
 
+    def within(self, shape: Shape, flavors: tuple[tuple[str, str], ...]) -> Shape:
+        """The shape, in each part with only the alternatives of these flavors, by resource, if it has any."""
+        found = self._within.get((shape, flavors))
+        if found is None:
+            parts = [
+                tuple(one for one in options if set(one.flavors) <= set(flavors)) or options
+                for options in shape.parts
+            ]
+            first, further = (parts[0], tuple(parts[1:])) if parts else ((), ())
+            found = replace(shape, key=_digest(shape.key, flavors), alternatives=first, further=further)
+            self._within[shape, flavors] = found
+        return found
+
     def doubt(self, placements: Collection[Placement], elsewhere: Collection[Placement]) -> list[Shape]:
         """These placements permit other clusters than before; the shapes that may be others therefore.
 
@@ -259,6 +273,8 @@ class Shapes:
     def retain(self, shapes: Iterable[Shape]) -> None:
         """Forget all shapes but these and those of which these are made."""
         kept = set(shapes)
+        self._within = {key: shape for key, shape in self._within.items() if shape in kept}
+        kept.update(shape for shape, _ in self._within)
         self._together = {key: known for key, known in self._together.items() if known.shape in kept}
         kept.update(shape for key in self._together for shape in key)
         gone = [known for known in self._shapes.values() if known.shape not in kept]

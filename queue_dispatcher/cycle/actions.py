@@ -69,7 +69,8 @@ class Decision:
     ``window_full``: the ids of the heads that still competed when the window was full. Reasons are worked
     out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
     ``turns`` and ``reservations``: what the next snapshot is to be given if the actions are carried out.
-    ``preemptors``: those that found no room before anything was admitted, and may displace others, by rank.
+    ``preemptors``: those that found no room before anything was admitted, and may displace others, by rank,
+    and those that start only if that leads to nothing.
     """
 
     actions: tuple[Action, ...]

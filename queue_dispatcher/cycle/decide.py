@@ -29,6 +29,7 @@ from queue_dispatcher.cycle.growth import Growth, has_room, waiting_for
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
+from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import (
@@ -97,7 +98,7 @@ class AdmissionCycles:
         reserving = _reserving(snapshot, headroom, self._heads.values(), now_ms)
         headroom.reserve(reserving)
         outcome.reserved, outcome.now_ms = reserving.kept, now_ms
-        preemptors = sorted(waiter for head in self._heads.values() for waiter in head.preemptors(headroom))
+        preemptors = [waiter for head in self._heads.values() for waiter in head.preemptors(headroom)]
         outcome.shares = {
             name: state.sharing.shares for name, state in snapshot.queues.items() if state.sharing is not None
         }
@@ -123,7 +124,7 @@ class AdmissionCycles:
         # Whoever compares finds by its identity what has not changed.
         same = reservations == snapshot.reservations
         kept = snapshot.reservations if same else reservations
-        return cycle.decision(next_due_ms, kept, preemptors)
+        return cycle.decision(next_due_ms, kept, sorted([*preemptors, *cycle.seconds], key=_by_rank))
 
     def _heads_of(
         self,
@@ -205,6 +206,8 @@ class _Cycle:
         self._full: frozenset[str] = frozenset()
         self._held_back: set[str] = set()
         self._growing_probes: list[Probe] = []
+        self.seconds: list[Waiter] = []
+        """Those that start only if nobody is displaced for them in another flavor."""
 
     def run(self, candidates: Sequence[QueueHead]) -> Iterator[None]:
         """Give turns while there are tokens and items that have room."""
@@ -321,6 +324,10 @@ class _Cycle:
             self._held_back.add(item.id)
             self._set_aside(queue, self._full_of(fit.is_preplaced), fit.alternative.charge, contest.is_scarce)
             return
+        if fit.is_second:
+            self.seconds.append(queue.second())
+            self._set_aside(queue, _LOOKING, fit.alternative.charge, contest.is_scarce)
+            return
         reserving, charge, passes = self._headroom.reserving, fit.alternative.charge, False
         if reserving is not None:
             passes = reserving.kept.is_passed(item.id, queue.name, queue.rank, charge)
@@ -396,7 +403,12 @@ def _reserving(
     return reserving
 
 
+def _by_rank(waiter: Waiter) -> Rank:
+    return waiter.rank
+
+
 _PACE = 16
 _FOREVER = float("inf")
 _ASKING = waiting_for_estimate()
+_LOOKING = waiting_for_estimate("whom it could displace in a flavor that goes first is being looked for")
 _ASKING_OTHERS = waiting_for_estimate("the estimators are being asked about workloads ahead of it")

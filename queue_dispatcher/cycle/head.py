@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, QueueingStrategy
-from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item
@@ -22,7 +22,7 @@ from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
 from queue_dispatcher.cycle.reserving import Waiter, since_ms
-from queue_dispatcher.cycle.snapshot import QueueState
+from queue_dispatcher.cycle.snapshot import Looks, QueueState
 from queue_dispatcher.ledger.cells import Charge
 
 
@@ -419,12 +419,30 @@ class QueueHead:
             through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._at_ms)
             if through:
                 fit = self._left.can_admit_through(self.key.shape, through)
+        looks = self.state.looks
+        if fit is not None and looks is not None and self._is_second(fit, looks):
+            if item.id in looks.claims:
+                return None
+            fit = fit._replace(is_second=True)
         reserving = self._headroom.reserving if self._is_begun else None
         if fit is None or reserving is None or not reserving.kept:
             return fit
         charge = fit.alternative.charge
         refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, charge)
         return fit if refusing is None else None
+
+    def _is_second(self, fit: Fit, looks: Looks) -> bool:
+        """Whether displacing others in another flavor may go before it. Groups and growth displace nobody."""
+        item = self.item
+        if len(item.members) > 1 or item.is_growth or class_key(item) in looks.in_vain:
+            return False
+        return self._left.is_second(self.key.shape, fit, looks.fungibility)
+
+    def second(self) -> Waiter:
+        """The head, which starts as it was found to fit unless others are displaced for it."""
+        assert self.fit is not None
+        ways, own = self._left.ways_beside(self.key.shape, self.fit)
+        return Waiter(self.rank, self.item, ways, self.state.reservation, ways[own])
 
     def _peek(self) -> bool:
         """Make the first item that was not refused the head; False if there is none."""

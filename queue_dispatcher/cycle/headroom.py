@@ -23,11 +23,13 @@ class Fit(NamedTuple):
     """It may start, charged so; unless ``is_known``, the estimators have to be asked first.
 
     ``is_preplaced``: its release states where to, as far as is known; else Karmada places it.
+    ``is_second``: displacing others in another flavor may go before it, and has yet to be looked for.
     """
 
     alternative: Alternative
     is_known: bool
     is_preplaced: bool = False
+    is_second: bool = False
 
 
 class Headroom:

@@ -116,7 +116,8 @@ class _Play:
         self._first_end: dict[Cell, int] = {}
         self._likely = {one.item.id: one.likely_ms for one in outlook.waiting}
         self._queues = {
-            name: replace(state, pending=PendingQueue(name)) for name, state in outlook.queues.items()
+            name: replace(state, pending=PendingQueue(name), looks=None)
+            for name, state in outlook.queues.items()
         }
 
     def _begin(self) -> Iterator[None]:

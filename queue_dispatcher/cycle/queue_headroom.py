@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from fairway.resources import format_amount
+from queue_dispatcher.api.cluster_queue import FlavorFungibility
 from queue_dispatcher.cycle.assignment import Stuck, assign
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
@@ -28,6 +29,7 @@ from queue_dispatcher.cycle.reasons import (
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.tree import UNLIMITED
+from queue_dispatcher.preemption.fungibility import CHEAPEST, Mode, Outcome, chosen
 
 
 @dataclass(slots=True)
@@ -188,6 +190,29 @@ class QueueHeadroom:
             found = self._assign_ever(shape)
             return () if isinstance(found, Stuck) else (found,)
         return [one for one in self._ways(shape) if self._is_possible(one) and not self._is_never(shape, one)]
+
+    def ways_beside(self, shape: Shape, fit: Fit) -> tuple[list[Alternative], int]:
+        """As `ways_ever` with that of a fit, and which one that is: the last, where parts have it from other
+        flavors.
+        """
+        own = replace(fit.alternative, through=frozenset())
+        ways = list(self.ways_ever(shape))
+        ways += () if own in ways else (own,)
+        return ways, ways.index(own)
+
+    def is_second(self, shape: Shape, fit: Fit, fungibility: FlavorFungibility) -> bool:
+        """Whether the search for a flavor may end at displacing others rather than at the fit."""
+        ways, own = self.ways_beside(shape, fit)
+        outcomes = [
+            Outcome(Mode.FIT, self._distance(way.charge))
+            if number == own or self._has_room(shape, way)
+            else CHEAPEST
+            for number, way in enumerate(ways)
+        ]
+        return chosen(outcomes, fungibility) != own
+
+    def _has_room(self, shape: Shape, way: Alternative) -> bool:
+        return all(self._has(cell, amount) for cell, amount in way.charge) and self._may_fit(shape, way)
 
     def refuses(self, least: Sequence[Charge]) -> bool:
         """Whether nothing has room because not even the least does, by `PendingQueue.least`."""

@@ -27,13 +27,15 @@ MAX_RESERVATIONS: Final = 256
 
 class Waiter(NamedTuple):
     """An item that finds no room and has waited long enough. ``ways``: how it may be charged, the first
-    preferred; ``policy``: that of its queue.
+    preferred; ``policy``: that of its queue. ``starts_in``: how it starts all the same, one of the ways,
+    unless others are displaced for it in another one, which goes before; None where it finds no room.
     """
 
     rank: Rank
     item: Item
     ways: Sequence[Alternative]
     policy: ReservationPolicy
+    starts_in: Alternative | None = None
 
 
 class _Plan(NamedTuple):

@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
-from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, Preemption, QueueingStrategy
+from queue_dispatcher.api.cluster_queue import (
+    NO_PREEMPTION,
+    FlavorFungibility,
+    Preemption,
+    QueueingStrategy,
+)
 from queue_dispatcher.api.reservation import ReservationPolicy
+from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.endings import Endings
@@ -60,6 +66,20 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Looks:
+    """Whom to displace is looked for before workloads of a queue start in a flavor that its ``fungibility``
+    puts behind displacing others in another one.
+
+    ``in_vain``: the classes for which that was done just now, and nobody is to go. ``claims``: the items for
+    which others are going.
+    """
+
+    fungibility: FlavorFungibility
+    in_vain: frozenset[ClassKey] = frozenset()
+    claims: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class QueueState:
     """One ClusterQueue with what waits in it.
 
@@ -67,7 +87,7 @@ class QueueState:
     ``preemption``: what its workloads may displace. ``stopped``: why it admits nothing, if so; a queue that
     cannot be found a place in the quota tree is stopped too. ``reservation``: which of its workloads get one,
     where its strategy has any. ``sharing``: who has used how much of it, where its LocalQueues share it.
-    ``is_over_budget``: whether it has used up a soft budget.
+    ``is_over_budget``: whether it has used up a soft budget. ``looks``: None where whatever has room starts.
     """
 
     name: str
@@ -80,6 +100,7 @@ class QueueState:
     reservation: ReservationPolicy = DEFAULT_POLICY
     sharing: Sharing | None = None
     is_over_budget: bool = False
+    looks: Looks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -337,6 +337,23 @@ class Ledger:
         above = self.tree.parents[node]
         return self._share_of(node, above, {}) if above >= 0 else 0
 
+    def over(self, queue: str, cell: Cell) -> int:
+        """How much more than it may the queue uses, with those below it: beyond its own limit, or of what it
+        borrows as much as a queue above it lacks; never below 0.
+        """
+        path = self.tree.paths.get(queue)
+        if path is None:
+            return 0
+        balances, _, borrowing, _ = self._columns[cell]
+        own = balances[path[0]]
+        above = (min(-own, -(balances[node] + borrowing[node])) for node in path[1:])
+        return max(0, -(own + borrowing[path[0]]), *above)
+
+    def beyond(self, queue: str) -> Charge:
+        """By cell, where it is anything, `over`."""
+        found = ((cell, self.over(queue, cell)) for cell in sorted(self._columns))
+        return tuple((cell, amount) for cell, amount in found if amount)
+
     def borrows(self, node: int, cell: Cell) -> bool:
         """Whether the subtree of a node, by its number, uses more of the cell than it owns."""
         return self._columns[cell].balances[node] < 0

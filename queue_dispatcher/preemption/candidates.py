@@ -54,6 +54,11 @@ class Candidate:
         """In how many steps it goes: pod by pod, or at once."""
         return max(1, self.pods)
 
+    @property
+    def whole_charge(self) -> Charge:
+        """What all of that is charged."""
+        return tuple((cell, amount * self.count) for cell, amount in self.charge)
+
 
 def queues_of(ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell]) -> list[str]:
     """The queues whose workloads it may displace, for what it lacks of these cells: its own, and those of

@@ -51,6 +51,19 @@ def candidates(
     return list(found.values())
 
 
+def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
+    """What runs in a queue and may be taken back, whole; ``borrows``: the queue does."""
+    found: set[str] = set()
+    for uid in islice(cache.running.of(queue), MAX_RUNNING):
+        entry = cache.present(uid)
+        if entry is None or uid in cache.ends.displaced_by:
+            continue
+        one = _whole(cache, entry, now, borrows=borrows)
+        if one is not None and one.id not in found:
+            found.add(one.id)
+            yield one
+
+
 def _surplus(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate]:
     """What it has beyond its minimum, of pods that are yet to run, by cluster."""
     charged, record = cache.charges.get(entry.uid), entry.binding.record

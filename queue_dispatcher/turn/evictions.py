@@ -1,5 +1,5 @@
 """Evictions: what has run for as long as it may is taken back and stays held; what runs in a queue that is
-drained is taken back and waits there, in its place.
+drained, or uses more than it may, is taken back and waits there, in its place.
 
 Both are whole: all of it, and with it those that started together with it, which go first, so that whoever is
 the reason for the others goes last. As all that is placed it is touched only while Karmada's scheduler has
@@ -73,10 +73,10 @@ def evictions(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
         if isinstance((entry := cache.entries[uid]).state, Admitted) and may_write(entry, now.day_ms)
     ]
     writes += _evicted(state, ends.by_time, now, lambda order: order.first(now.elapsed_ms, now.elapsed_ms))
-    for order in (ends.drained, ends.displaced):
+    for order in (ends.drained, ends.displaced, ends.reduced):
         writes += _evicted(state, order, now, lambda order: order.first(now.elapsed_ms))
     at_ms = ends.by_time.next_rank()
-    looks = [one.next_look_ms() for one in (ends.by_time, ends.drained, ends.displaced)]
+    looks = [one.next_look_ms() for one in (ends.by_time, ends.drained, ends.displaced, ends.reduced)]
     due = [ms for ms in (at_ms, *looks) if ms is not None and ms > now.elapsed_ms]
     return writes, now.day_ms + min(due) - now.elapsed_ms if due else None
 
@@ -126,9 +126,10 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
     if queue:
         return Eviction(Cause.DRAINED, f"runs in {queue}, which is drained")
     displaced = cache.ends.displaced_by.get(entry.uid)
-    if displaced is None or displaced.fewer:
-        return None
-    return Eviction(Cause.PREEMPTED, displaced.why, displaced.by)
+    if displaced is not None and not displaced.fewer:
+        return Eviction(Cause.PREEMPTED, displaced.why, displaced.by)
+    reduced = cache.ends.reduced_by.get(entry.uid)
+    return Eviction(Cause.QUOTA_REDUCED, reduced) if reduced is not None else None
 
 
 def _may_go(entry: Entry, now: Moment) -> bool:

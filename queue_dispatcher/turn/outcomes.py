@@ -180,6 +180,8 @@ def _abandon(state: TurnState) -> None:
     state.reserved.clear()
     for item_id in list(state.displacements):
         state.call_off(item_id)
+    state.cache.ends.reduce({})
+    state.cache.excess.forget()
     for entry in state.cache.entries.values():
         if entry.is_writing or entry.record is not None:
             entry.is_writing = False

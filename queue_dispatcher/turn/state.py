@@ -48,6 +48,7 @@ class Basis:
     tokens: tuple[int, int] | None
     earliest: Mapping[str, Earliest]
     claims: frozenset[str]
+    in_vain: frozenset[ClassKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class TurnState:
     items of which it was told that they hold one. ``cycles``: what still
     holds of one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
     ``evicting``: whom evictions were begun of and may still be on their way. ``displacements``: by item, for
-    whom others go; ``displaces_again_ms``: by item, when another plan may be made, monotonic. ``notices``:
+    whom others go; ``displaces_again_ms``: by item, when another plan may be made, monotonic;
+    ``in_vain_ms``: by class, until when what has room starts, as nobody is to go for it. ``notices``:
     what there is to tell; whoever tells it empties it. ``etas``: by item, when it was last
     expected to start.
     """
@@ -101,6 +103,7 @@ class TurnState:
         self.evicting: set[str] = set()
         self.displacements: dict[str, Displacement] = {}
         self.displaces_again_ms: dict[str, int] = {}
+        self.in_vain_ms: dict[ClassKey, int] = {}
         self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []
         self.etas: Mapping[str, Eta] = {}
@@ -111,6 +114,7 @@ class TurnState:
         ends = self.cache.ends
         for uid in [uid for uid, displaced in ends.displaced_by.items() if displaced.by == item_id]:
             ends.keep(uid)
+        self.cache.start_in(item_id, ())
 
     def advance(self, now: Moment) -> None:
         """It is ``now``, for all that time alone changes."""

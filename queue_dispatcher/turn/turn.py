@@ -31,7 +31,7 @@ from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.budgets import out_of_budget
-from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, told_of
+from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, looks_of, told_of
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.evictions import evictions
@@ -40,6 +40,7 @@ from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
+from queue_dispatcher.turn.reducing import reduce
 from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
 from queue_dispatcher.turn.shrinking import yields
@@ -95,8 +96,9 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         state.notices.append(StaleNotice(entry))
     keep_displacements(state, now)
     yielded, yield_ms = yields(state, now)
+    shrunk, reduce_ms = reduce(state, now)
     evicted, evict_ms = evictions(state, now)
-    writes = duties(cache, now.day_ms) + yielded + evicted
+    writes = duties(cache, now.day_ms) + yielded + shrunk + evicted
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + not_started(cache, now) + started(cache, now)
@@ -114,7 +116,10 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         if state.term != term:
             return Turned()
         decided_ms = decision.next_due_ms
-        began = Basis(changes, stated.envelope, stated.verdicts, None, stated.earliest, stated.claims)
+        in_vain = frozenset(state.in_vain_ms)
+        began = Basis(
+            changes, stated.envelope, stated.verdicts, None, stated.earliest, stated.claims, in_vain
+        )
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
         admitted = admissions(state, stands, now)
@@ -125,8 +130,8 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         probings += displace(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    times = (retry_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms, _try_due_ms(state, now))
-    due = [at for at in (yield_ms, *times) if at is not None]
+    times = (retry_ms, yield_ms, reduce_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms)
+    due = [at for at in (*times, _try_due_ms(state, now)) if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 
@@ -140,6 +145,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
     """What a cycle decides from; the cache must be settled."""
     cache = state.cache
     queues = cache.queues.queues.cluster_queues
+    claims = claims_of(state, now)
     states = {}
     for name, pending in cache.pending.queues.items():
         queue = queues.get(name)
@@ -159,6 +165,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
                 stopped=_stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms),
                 sharing=sharing,
                 is_over_budget=bool(exhausted),
+                looks=looks_of(state, queue, claims),
             )
     tokens, preplaced_tokens = _tokens(state, now)
     return Snapshot(
@@ -174,7 +181,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         endings=cache.running.endings,
         earliest=earliest_of(state),
         reservations=state.reservations,
-        claims=claims_of(state, now),
+        claims=claims,
         growing=tuple(one for one in cache.growing.values() if not cache.resolved.refusal(one.queue)),
     )
 
@@ -220,6 +227,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is
     state.decided = None
     admitted = [action for action in decision.actions if isinstance(action, Admit)]
     is_made = written == sum(len(action.item.members) for action in admitted)
+    is_made = is_made and all(one.starts_in is None for one in decision.preemptors)
     if is_latest and is_made and len(admitted) == len(decision.actions):
         basis = _basis(state, now, is_full=bool(decision.window_full))
         state.decided = Decided(basis, now.elapsed_ms, decision.next_due_ms)
@@ -229,7 +237,8 @@ def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     cache = state.cache
     tokens = _tokens(state, now) if is_full else None
     claims = claims_of(state, now)
-    return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
+    known = (cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
+    return Basis(cache.changes, *known, frozenset(state.in_vain_ms))
 
 
 def _tokens(state: TurnState, now: Moment) -> tuple[int, int]:

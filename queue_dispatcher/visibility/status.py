@@ -32,6 +32,7 @@ from queue_dispatcher.api.status import (
     active,
     effective,
     resource_usage,
+    within_quota,
 )
 from queue_dispatcher.bindings.timestamp import format_ms, parse_ms
 from queue_dispatcher.cache.cache import Cache
@@ -39,7 +40,7 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.visibility.activity import Refusal, local_refusal, problems_of, refusal, unplaced
 from queue_dispatcher.visibility.usage import QueueUsage
-from queue_dispatcher.visibility.views import still_counted
+from queue_dispatcher.visibility.views import exceeded, still_counted
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +190,8 @@ class QueueStatuses:
                     admitted=tally.admitted[name],
                     conditions=self._conditions(
                         path, queue, refusal(cache, queue), notes, unplaced(cache, queue)
-                    ),
+                    )
+                    + self._within_quota(path, exceeded(cache, queue)),
                     flavors_usage=tuple(FlavorUsage(flavor, tuple(of)) for flavor, of in usage.items()),
                     history=cluster_queue_history(*_at(cache.usages.of_queue(name, now_ms)))
                     if cache.usages.is_counted(queue)
@@ -234,6 +236,11 @@ class QueueStatuses:
         above = queues.get(of.cluster_queue) if isinstance(of, LocalQueue) else None
         told = without_effect(of, why_unplaced, unshared=unshared(above))
         return effective(told, generation, format_ms(self._clock.now_ms()), before)
+
+    def _within_quota(self, path: str, told: str) -> tuple[QueueCondition, ...]:
+        before = self._before(path)
+        generation = next((one.observed_generation for one in before), 0)
+        return within_quota(told, generation, format_ms(self._clock.now_ms()), before)
 
     def _active(self, path: str, refused: Refusal | None, notes: Iterable[str]) -> QueueCondition:
         before = self._before(path)

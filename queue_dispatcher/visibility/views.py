@@ -33,6 +33,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.excess import amounts, beyond
 from queue_dispatcher.cache.fleet import GRACE_MS
 from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.cache.tally import state_name
@@ -57,6 +58,7 @@ from queue_dispatcher.visibility.starts import (
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import beside, counts, page, positions, waiting_of
+from queue_dispatcher.workloads.max_runtime import shown_duration
 
 _NO_ETAS: Mapping[str, Eta] = {}
 MAX_UNRESOLVED = 1_000
@@ -279,7 +281,10 @@ class Views:
             strategy="" if name in self._cache.resolved.inner else queue.strategy,
             weight_milli=queue.weight_milli,
             stopped=refused.text if refused is not None else "",
-            problems=[*map(str, problems), *filter(None, (still_counted(self._cache, queue),))],
+            problems=[
+                *map(str, problems),
+                *filter(None, (still_counted(self._cache, queue), exceeded(self._cache, queue))),
+            ],
             pending=sum(waiting.values()),
             admitted=admitted,
             share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
@@ -409,6 +414,15 @@ class Views:
         if isinstance(state, Pending):
             return state.queue.local_queue
         return state.local_queue if isinstance(state, Growing) else ""
+
+
+def exceeded(cache: Cache, queue: ClusterQueue) -> str:
+    """By how much the queue uses more than it may, where that is not to last; else empty."""
+    over = beyond(cache.queues.queues.cluster_queues, cache.charges.ledger, queue.name)
+    if not over or queue.name not in cache.excess.since_ms:
+        return ""
+    lasts = shown_duration(queue.quota_reduction.delay_ms)
+    return f"{amounts(over, cache.table)} more than it may; taken back once that has lasted for {lasts}"
 
 
 def still_counted(cache: Cache, queue: ClusterQueue) -> str:

@@ -88,6 +88,7 @@ class QueueLine(Line):
     there. ``backfill``: what does not delay it does: it has a reservation after ``reserves_s``, which nothing
     passes after ``drains_s`` and which is given up ``holds_s`` after it was made; ``depth`` have one at once.
     ``displaces``, ``reclaims``: as withinClusterQueue and reclaimWithinCohort of its preemption.
+    ``evicts_s``: what it uses beyond a quota that was lowered is taken back after so long; None for never.
     """
 
     call: ClassVar[str] = "queue"
@@ -107,6 +108,7 @@ class QueueLine(Line):
     depth: int = 1
     displaces: Displaces = "Never"
     reclaims: Reclaims = "Never"
+    evicts_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,6 +312,8 @@ def _queue(line: QueueLine) -> Obj:
         }
     if (line.displaces, line.reclaims) != ("Never", "Never"):
         spec["preemption"] = {"withinClusterQueue": line.displaces, "reclaimWithinCohort": line.reclaims}
+    if line.evicts_s is not None:
+        spec["quotaReduction"] = {"policy": "Evict", "delay": f"{line.evicts_s}s"}
     if line.spreads:
         spec["scoringStrategy"] = {"type": "LeastAllocated"}
     if line.parent:

@@ -36,6 +36,7 @@ class Quota:
 
     ``rest``: what its percentage lost by rounding down, in hundredths. ``reserves``: None where what waits
     keeps nothing. ``displaces``, ``reclaims``: whom its work may displace, in its own queue and in others.
+    ``evicts``: what it uses beyond its quota is taken back.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Quota:
     reserves: Reserves | None = None
     displaces: str = "Never"
     reclaims: str = "Never"
+    evicts: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def quota_of(obj: Obj, capacity: int) -> Quota:
         reserves=_reserves_of(obj),
         displaces=at(obj, "spec", "preemption", "withinClusterQueue", default="Never"),
         reclaims=at(obj, "spec", "preemption", "reclaimWithinCohort", default="Never"),
+        evicts=at(obj, "spec", "quotaReduction", "policy") == "Evict",
     )
 
 

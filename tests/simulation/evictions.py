@@ -22,10 +22,13 @@ _BEFORE: Final = "nothing is stopped before its time"
 
 @dataclass
 class Evictions(Losses):
-    """The laws about evictions, beside all others. ``exceeded``, ``drained``: how many there were."""
+    """The laws about evictions, beside all others. ``exceeded``, ``drained``, ``reduced``: how many."""
 
     exceeded: int = 0
     drained: int = 0
+    reduced: int = 0
+    _exceeding_ms: dict[str, int] = field(default_factory=dict)
+    """By queue of which work is taken back for that: when it last used more than it may."""
     _began_ms: dict[str, int] = field(default_factory=dict)
     """By key: when all of it was first placed since it was admitted."""
     _drained_ms: dict[str, int] = field(default_factory=dict)
@@ -81,6 +84,13 @@ class Evictions(Losses):
             if not is_drained and (since_ms is None or written.at_ms - since_ms > STALE_MS):
                 self._break(_BEFORE, key, f"queue {record['queue']} is not drained")
             return
+        if cause_of(after) is Cause.QUOTA_REDUCED:
+            self.reduced += 1
+            queue, now_ms = record["queue"], written.at_ms
+            was_exceeding_ms = now_ms if self._is_over(queue) else self._exceeding_ms.get(queue)
+            if was_exceeding_ms is None or now_ms - was_exceeding_ms > STALE_MS:
+                self._break(_BEFORE, key, f"queue {queue} uses no more than it may, or keeps what it has")
+            return
         if cause_of(after) is Cause.PREEMPTED:
             self._displaced(written, before, after, began_ms)
             return
@@ -97,6 +107,13 @@ class Evictions(Losses):
             left = "it may run without end" if end_ms is None else f"{(end_ms - written.at_ms) / 1000} s left"
             self._break(_BEFORE, key, left)
 
+    def _is_over(self, queue: str) -> bool:
+        """Whether it uses more than it may, and it or one above it takes that back."""
+        evicting = any(
+            one.evicts for name in self._trees.path(queue) if (one := self._trees.quotas.get(name))
+        )
+        return evicting and bool(self._trees.excess(queue, self._used))
+
     def _displaced(self, written: Written, before: Obj, after: Obj, began_ms: int | None) -> None:
         """It was taken back for another."""
 
@@ -109,6 +126,7 @@ class Evictions(Losses):
         if self.world.leader is None or not calm:
             return
         draining = self._draining(is_sure=True)
+        self._exceeding_ms |= {name: now_ms for name in self._trees.quotas if self._is_over(name)}
         for binding in self._bindings():
             key = f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
             why = self._why_to_go(binding, key, draining)

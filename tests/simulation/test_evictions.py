@@ -1,4 +1,4 @@
-"""Work that may run for a while only, and queues that are drained, on the simulated Karmada."""
+"""Work that may run for a while only, queues that are drained, quotas that are lowered; simulated."""
 
 import pytest
 
@@ -83,3 +83,40 @@ def test_a_drained_queue_is_soon_empty_and_goes_on_afterwards(drained: str, *, d
     assert not any(record_of(one) for one in bindings if one is not None)
     world, laws = told(story)
     assert (ended(world), laws.drained) == (sorted(world.submitted), 8)
+
+
+def reduced(world: World) -> list[str]:
+    """The workloads that were taken back as the quota was lowered, and wait."""
+    bindings = {name: world.binding(name) for name in world.submitted}
+    return sorted(
+        name for name, one in bindings.items() if one is not None and cause_of(one) == "QuotaReduced"
+    )
+
+
+@pytest.mark.parametrize("kind", [None, "kill", "kill_before_write", "kill_after_write", "timeout_after"])
+@pytest.mark.parametrize(("evicts_s", "goes"), [(None, 0), (30, 2)])
+def test_what_a_lowered_quota_leaves_no_room_for_goes_and_comes_back(
+    evicts_s: int | None, goes: int, kind: FaultKind | None
+) -> None:
+    story = Story(until_s=320).cluster("a", gpus=8).queue("main", gpus=8, evicts_s=evicts_s)
+    for number in range(4):
+        story = story.submit(f"x{number}", gpus=2, runs_s=150, priority=10 * (number < 2), at_s=1)
+    story = story.quota("main", gpus=5, at_s=20).quota("main", gpus=8, at_s=130)
+    if kind is not None:
+        story = story.fault(kind, at_s=45, for_s=10, amount=2)
+    world = World(story)
+    # Nobody writes statuses here: who takes over counts anew.
+    world.timeline.run_until(world.at_ms(125))
+    assert reduced(world) == ["x2", "x3"][:goes]
+    assert sum(record_of(one) is not None for one in map(world.binding, world.submitted) if one) == 4 - goes
+    world, laws = told(story)
+    assert (ended(world), laws.reduced) == (["x0", "x1", "x2", "x3"], goes)
+
+
+def test_a_cluster_that_is_lost_is_no_quota_that_was_lowered() -> None:
+    story = Story(until_s=120).cluster("a", gpus=8).cluster("b", gpus=8)
+    story = story.queue("main", share=100, evicts_s=0).fault("cluster_lost", at_s=20, for_s=60, whom="b")
+    for number in range(4):
+        story = story.submit(f"x{number}", gpus=4, runs_s=90, at_s=1)
+    _, laws = told(story)
+    assert laws.reduced == 0

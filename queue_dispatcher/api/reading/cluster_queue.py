@@ -23,13 +23,22 @@ from queue_dispatcher.api.objects import (
     ClusterQueueObject,
     FlavorFungibilitySpec,
     PreemptionSpec,
+    QuotaReductionSpec,
     ReservationSpec,
     ScoringStrategySpec,
 )
+from queue_dispatcher.api.quota_reduction import DELAY_MS, QuotaReduction, QuotaReductionPolicy
 from queue_dispatcher.api.reading.admission_checks import read_admission_checks
 from queue_dispatcher.api.reading.fair_sharing import read_budgets, read_fair_sharing
-from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, weight_milli
-from queue_dispatcher.api.reading.history import read_history
+from queue_dispatcher.api.reading.fields import (
+    Problems,
+    ageing,
+    choice,
+    duration_ms,
+    selector,
+    weight_milli,
+)
+from queue_dispatcher.api.reading.history import read_exceeded, read_history
 from queue_dispatcher.api.reading.reservation import read_reservation
 from queue_dispatcher.api.reading.resource_groups import read_resource_groups
 
@@ -62,7 +71,9 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         checks=read_admission_checks(spec.admission_checks or (), "spec.admissionChecks", problems),
         fair_sharing=read_fair_sharing(spec.fair_sharing, "spec.fairSharing", problems),
         budgets=read_budgets(spec.budgets or (), "spec.budgets", problems),
+        quota_reduction=_quota_reduction(spec.quota_reduction or QuotaReductionSpec(), problems),
         problems=problems.found,
+        exceeded_ms=read_exceeded(stated.status),
         history=read_history(stated.status.history if stated.status is not None else None),
     )
 
@@ -70,6 +81,14 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
 def _scoring(stated: ScoringStrategySpec, problems: Problems) -> ScoringStrategy:
     packs = ScoringStrategy.MOST_ALLOCATED
     return choice(stated.type, packs, packs, "spec.scoringStrategy.type", problems)
+
+
+def _quota_reduction(stated: QuotaReductionSpec, problems: Problems) -> QuotaReduction:
+    field, keeps = "spec.quotaReduction", QuotaReductionPolicy.KEEP
+    return QuotaReduction(
+        choice(stated.policy, keeps, keeps, f"{field}.policy", problems),
+        duration_ms(stated.delay, DELAY_MS, f"{field}.delay", problems, may_be_zero=True),
+    )
 
 
 def _preemption(stated: PreemptionSpec, problems: Problems) -> Preemption:

@@ -8,7 +8,13 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from queue_dispatcher.api.history import History
-from queue_dispatcher.api.status import BudgetUsage, ClusterQueueHistory, LocalQueueHistory
+from queue_dispatcher.api.status import (
+    WITHIN_QUOTA,
+    BudgetUsage,
+    ClusterQueueHistory,
+    ClusterQueueStatus,
+    LocalQueueHistory,
+)
 
 _NUMBER = re.compile(r"[0-9]{1,30}")
 _TIME = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -29,6 +35,13 @@ def read_history(stated: ClusterQueueHistory | LocalQueueHistory | None) -> Hist
         return None
     used, devices, cost = map(int, amounts)
     return History(at_ms, used, devices, cost, {name: int(amount) for name, amount in spent.items()})
+
+
+def read_exceeded(status: ClusterQueueStatus | None) -> int | None:
+    """Since when the queue has used more than it may, epoch milliseconds; None where that is not written."""
+    conditions = status.conditions if status is not None else ()
+    since = (one.last_transition_time for one in conditions if one.type == WITHIN_QUOTA)
+    return _ms(next(since, ""))
 
 
 def cluster_queue_history(history: History, time: str) -> ClusterQueueHistory:

@@ -19,6 +19,8 @@ def class_(**spec: object) -> Stated:
     return read_service_class(service_class(spec))
 
 
+_SHARES = [{"name": "gpu", "nominalQuota": "50%"}]
+HALF = [{"coveredResources": ["gpu"], "flavors": [{"name": "f", "resources": _SHARES}]}]
 SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
 
 
@@ -41,9 +43,11 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
                 flavorFungibility={"whenCanPreempt": "MayStopSearch"},
                 stopPolicy="HoldAndDrain",
             ),
-            [
-                "spec.flavorFungibility.whenCanPreempt",
-            ],
+            [],
+        ),
+        (
+            queue(flavorFungibility={"whenCanPreempt": "MayStopSearch"}),
+            ["spec.flavorFungibility.whenCanPreempt"],
         ),
         (
             queue(
@@ -53,8 +57,23 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
                     "preference": "BorrowingOverPreemption",
                 }
             ),
+            [],
+        ),
+        (
+            queue(
+                flavorFungibility={
+                    "whenCanBorrow": "TryNextFlavor",
+                    "whenCanPreempt": "TryNextFlavor",
+                    "preference": "PreemptionOverBorrowing",
+                }
+            ),
             ["spec.flavorFungibility.preference"],
         ),
+        (queue(quotaReduction={"policy": "Keep", "delay": "10m"}), []),
+        (queue(quotaReduction={"policy": "Evict", "delay": "1m"}), []),
+        (queue(quotaReduction={"delay": "1m"}), ["spec.quotaReduction.delay"]),
+        (queue(resourceGroups=HALF, quotaReduction={"policy": "Evict"}), ["spec.quotaReduction"]),
+        (queue(resourceGroups=HALF), []),
         (queue(reservation={"after": "1m"}), []),
         (queue(queueingStrategy="BackfillFIFO", reservation={"depth": 2}), []),
         (queue(queueingStrategy="StrictFIFO", reservation={"after": "5m"}), ["spec.reservation"]),

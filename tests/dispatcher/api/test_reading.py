@@ -21,6 +21,7 @@ from queue_dispatcher.api.cluster_queue import (
 )
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.quota_reduction import QuotaReduction, QuotaReductionPolicy
 from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
 from queue_dispatcher.api.reading.local_queue import read_local_queue
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
@@ -90,6 +91,9 @@ class TestDefaults:
             backoff_limit=None,
             preemptible=Preemptible.ALWAYS,
         )
+
+
+EVICT = QuotaReductionPolicy.EVICT
 
 
 @pytest.mark.parametrize("spec", [{}, {"namespaceSelector": {}}, {"namespaceSelector": None}])
@@ -259,6 +263,37 @@ def test_when_the_next_flavor_is_tried(stated: Json, expected: FlavorFungibility
     read = read_cluster_queue(cluster_queue({"flavorFungibility": stated}))
     assert read.fungibility == expected
     assert fields(read.problems) == [f"spec.flavorFungibility.{name}" for name in wrong]
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected", "told"),
+    [
+        ({}, QuotaReduction(), []),
+        ({"policy": "Evict"}, QuotaReduction(EVICT, 600_000), []),
+        ({"policy": "Evict", "delay": "0s"}, QuotaReduction(EVICT, 0), []),
+        ({"policy": "Evict", "delay": "90s"}, QuotaReduction(EVICT, 90_000), []),
+        (
+            {"policy": "evict"},
+            QuotaReduction(),
+            ["spec.quotaReduction.policy: 'evict': expected one of Keep, Evict; read as Keep"],
+        ),
+        (
+            {"policy": "Evict", "delay": "-1s"},
+            QuotaReduction(EVICT),
+            ["spec.quotaReduction.delay: '-1s': expected a duration of zero or more; read as 10m"],
+        ),
+        (
+            {"delay": "9999999h"},
+            QuotaReduction(),
+            ["spec.quotaReduction.delay: '9999999h': too long: expected at most 2562047h; read as 10m"],
+        ),
+    ],
+)
+def test_what_becomes_of_what_a_lowered_quota_leaves_no_room_for(
+    stated: Spec, expected: QuotaReduction, told: list[str]
+) -> None:
+    read = read_cluster_queue(cluster_queue({"quotaReduction": stated}))
+    assert (read.quota_reduction, [str(one) for one in read.problems]) == (expected, told)
 
 
 @pytest.mark.parametrize(

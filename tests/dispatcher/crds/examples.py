@@ -90,6 +90,7 @@ PATTERN = "should match"
 _KEPT = "spec.reservation"
 _CHECKS = "spec.admissionChecks"
 _HALF_LIFE = "spec.fairSharing.halfLife"
+_REDUCED = "spec.quotaReduction."
 _GROUPS = "spec.resourceGroups"
 _QUOTA = "spec.resourceGroups[0].flavors[0].resources[0]"
 
@@ -345,6 +346,21 @@ QUEUES = (
             ("1e3", PATTERN),
         )
         for kind, spec in _weighing(text)
+    ),
+    *(
+        Example(f"reduced {stated}", "ClusterQueue", queue(quotaReduction=stated))
+        for stated in ({}, {"policy": "Keep"}, {"policy": "Evict", "delay": "0s"}, {"delay": "2562047h"})
+    ),
+    *(
+        Example(
+            f"reduced {of} {said}", "ClusterQueue", queue(quotaReduction={of: said}), refused, _REDUCED + of
+        )
+        for of, said, refused in (
+            ("policy", "evict", "Unsupported"),
+            ("delay", "-1s", PATTERN),
+            ("delay", "soon", PATTERN),
+            ("delay", "2562048h", "must be at most 2562047h"),
+        )
     ),
     *(
         Example(f"shared {stated}", "ClusterQueue", queue(fairSharing=stated))

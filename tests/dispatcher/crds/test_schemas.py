@@ -24,6 +24,7 @@ from queue_dispatcher.api.objects import (
     ResourceFlavorObject,
     ServiceClassObject,
 )
+from queue_dispatcher.api.quota_reduction import QuotaReductionPolicy
 from queue_dispatcher.api.service_class import Preemptible
 from tests.dispatcher.crds import schemas
 from tests.dispatcher.crds.examples import EXAMPLES
@@ -152,6 +153,7 @@ def test_the_schema_has_the_fields_that_are_read_and_written(kind: str) -> None:
         ("ClusterQueue", ".spec.flavorFungibility.whenCanBorrow", SearchPolicy),
         ("ClusterQueue", ".spec.flavorFungibility.whenCanPreempt", SearchPolicy),
         ("ClusterQueue", ".spec.flavorFungibility.preference", FlavorPreference),
+        ("ClusterQueue", ".spec.quotaReduction.policy", QuotaReductionPolicy),
         ("ServiceClass", ".spec.preemptible", Preemptible),
     ],
 )

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
-from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.api.cluster_queue import FlavorFungibility, FlavorPreference, SearchPolicy
+from queue_dispatcher.cycle.actions import Decision, class_key
 from queue_dispatcher.cycle.decide import AdmissionCycles, decide
 from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import queue_stopped
-from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
+from queue_dispatcher.cycle.snapshot import Looks, Snapshot, Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
 from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, bound, preplaced, wherever
 from tests.dispatcher.ledger.builders import cell, charge, grow, owns, queue, root
@@ -185,13 +186,44 @@ class Stating(Changing):
         return forms[form]
 
 
+class Looking(Stating):
+    """The same, of queues most of which put displacing others in some flavor before a start in another."""
+
+    POLICIES = (
+        FlavorFungibility(SearchPolicy.MAY_STOP_SEARCH, SearchPolicy.MAY_STOP_SEARCH),
+        FlavorFungibility(SearchPolicy.TRY_NEXT_FLAVOR, SearchPolicy.MAY_STOP_SEARCH),
+        FlavorFungibility(
+            SearchPolicy.TRY_NEXT_FLAVOR,
+            SearchPolicy.TRY_NEXT_FLAVOR,
+            FlavorPreference.PREEMPTION_OVER_BORROWING,
+        ),
+    )
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self._looks: dict[str, Looks | None] = {}
+
+    def snapshot(self) -> Snapshot:
+        made, rng = super().snapshot(), self.rng
+        for name, state in made.queues.items():
+            # Mostly nothing comes of it, or somebody is found just now.
+            if name not in self._looks or rng.random() < 0.3:
+                keys = [class_key(item) for item in state.pending if rng.random() < 0.5]
+                claims = [item.id for item in state.pending if rng.random() < 0.1]
+                looks = Looks(rng.choice(self.POLICIES), frozenset(keys), frozenset(claims))
+                self._looks[name] = looks if rng.random() < 0.9 else None
+        queues = {name: replace(state, looks=self._looks[name]) for name, state in made.queues.items()}
+        return replace(made, queues=queues)
+
+
 def told(decision: Decision) -> object:
     """All that a decision says."""
     waits = list(decision.waits.items())
-    return (decision.actions, waits, decision.next_due_ms, decision.window_full, decision.turns)
+    preemptors = [(one.item, tuple(one.ways), one.starts_in) for one in decision.preemptors]
+    return (decision.actions, waits, decision.next_due_ms, decision.window_full, decision.turns, preemptors)
 
 
-@pytest.mark.parametrize("kind", [Changing, Stating])
+@pytest.mark.parametrize("kind", [Changing, Stating, Looking])
 @pytest.mark.parametrize("seed", range(30))
 def test_kept_decisions_are_those_from_scratch(seed: int, kind: type[Changing]) -> None:
     world, cycles = kind(Random(seed)), AdmissionCycles()
@@ -209,7 +241,7 @@ def test_kept_decisions_are_those_from_scratch(seed: int, kind: type[Changing]) 
             world.fleet.carry_out(kept)
 
 
-@pytest.mark.parametrize("kind", [Changing, Stating])
+@pytest.mark.parametrize("kind", [Changing, Stating, Looking])
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seeds=st.lists(st.integers(0, 999), min_size=1, max_size=30), rng=st.randoms(use_true_random=False))
 def test_whatever_the_order_of_events(kind: type[Changing], seeds: list[int], rng: Random) -> None:

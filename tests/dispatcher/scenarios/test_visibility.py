@@ -367,8 +367,8 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
             task = asyncio.create_task(statuses.run(lambda: True))
             await world.passes(12)
             assert effective("clusterqueues", "main") == [
-                "spec.flavorFungibility.whenCanPreempt: no effect yet: a later flavor that can be had "
-                "without displacing anybody always goes first"
+                "spec.flavorFungibility.whenCanPreempt: no effect: nobody is displaced, as spec.preemption "
+                "states Never for both"
             ]
             (told,) = effective("resourceflavors", "spot")
             assert told.startswith("spec.tolerations[0]: no effect")
@@ -390,6 +390,50 @@ def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None
             assert written("resourceflavors") == 2
             heir.cancel()
             await asyncio.wait((task, heir))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_queue_tells_since_when_it_uses_more_than_it_may_and_who_takes_over_counts_on(
+    *, dies: bool
+) -> None:
+    async def scenario(world: World) -> None:
+        reduction = {"policy": "Evict", "delay": "60s"}
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 4}, quotaReduction=reduction)
+        await world.start()
+        key = world.submit("x", gpus=1, replicas=4)
+        await world.until(lambda: world.is_placed(key))
+
+        def within() -> list[Obj]:
+            records = world.api.store.collection("fairway.dev/v1alpha1", "clusterqueues").records
+            conditions = records["", "main"].decode().get("status", {}).get("conditions", ())
+            return [one for one in conditions if one["type"] == "WithinQuota"]
+
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            clock = world.dispatcher.controller._clock
+            statuses = QueueStatuses(client, world.dispatcher, clock, lambda *_: None)
+            task = asyncio.create_task(statuses.run(lambda: True))
+            await world.passes(12)
+            assert within() == []
+            path = f"{FAIRWAY}/clusterqueues/main"
+            world.api.update(path, lambda obj: obj["spec"].update(cluster_queue("", {"m1": 2})["spec"]))
+            await world.passes(12)
+            (told,) = within()
+            message = "2 nvidia.com/gpu of m1 more than it may; taken back once that has lasted for 1m"
+            assert (told["status"], told["reason"], told["message"]) == ("False", "QuotaExceeded", message)
+            assert message in (await asked(world, "/queues/main", QueueView)).problems
+            task.cancel()
+            await asyncio.wait((task,))
+        if dies:
+            assert world.running is not None
+            await world.running.kill()
+            await world.start()
+        await world.passes(40)
+        assert world.is_placed(key)
+        await world.passes(20)
+        assert not world.is_placed(key)
 
     run(scenario)
 

@@ -143,6 +143,21 @@ def test_what_is_displaced_is_suspended_where_it_is_and_goes_on_there() -> None:
     assert "give_up" not in purposes(made)
 
 
+def test_what_goes_as_the_quota_was_lowered_is_suspended_where_it_is() -> None:
+    made = plane()
+    runs(made)
+    queue(made, 2, quotaReduction={"policy": "Evict", "delay": "0s"})
+    made.passes(3)
+    assert stands(made) == SUSPENDED
+    requeue = made.requeue("x")
+    assert requeue is not None
+    assert (requeue["cause"], requeue["suspended"]["cluster"]) == ("QuotaReduced", "m1")
+    reports(made, active=0, succeeded=3)
+    queue(made, 4)
+    made.passes(3)
+    assert stands(made) == GOES_ON
+
+
 def test_what_is_drained_is_suspended_for_as_long_as_that_lasts() -> None:
     made = plane()
     runs(made)

@@ -82,7 +82,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "queue-effect",
         Verdict.WARNING,
         "ClusterQueue main",
-        "spec.flavorFungibility.whenCanPreempt: no effect yet",
+        "spec.flavorFungibility.whenCanPreempt: no effect: nobody is displaced",
     ),
     (
         "spreading where queues below hold the workloads",

@@ -1,0 +1,155 @@
+"""Reducing: what runs beyond a queue's quota is taken back, where the queue says so (``quotaReduction``).
+
+Once a queue has used more than it may for its delay: elastic workloads give up what they have beyond their
+minimums; if that is not enough, whole ones are marked and evicted as all others are
+(`queue_dispatcher.turn.evictions`). What is on its way out already counts as gone. Whom that has not reached
+yet stays once the queue is within its quota again, or says otherwise.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.excess import amounts, beyond
+from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.preemption.reduction import too_many
+from queue_dispatcher.turn.displaceable import running_in
+from queue_dispatcher.turn.shrinking import shrink, surplus_of
+from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.turn.writes import Write
+
+
+def reduce(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
+    """Mark whom to take back; the writes that take pods; when the next queue is due, epoch milliseconds."""
+    cache = state.cache
+    if cache.observes:
+        return [], None
+    queues = cache.queues.queues.cluster_queues
+    cache.excess.look(queues, cache.charges.ledger, cache.changes, now)
+    due: list[str] = []
+    later: list[int] = []
+    for name, since_ms in cache.excess.since_ms.items():
+        at_ms = since_ms + queues[name].quota_reduction.delay_ms
+        if at_ms <= now.elapsed_ms:
+            due.append(name)
+        else:
+            later.append(now.day_ms + at_ms - now.elapsed_ms)
+    writes, found = list[Write](), dict[str, str]()
+    if due:
+        ledger = _ledger_then(state)
+        found |= _under_way(state, ledger, due)
+        # Whoever has the larger share first: two that borrow the same would else both give it back.
+        for name in sorted(due, key=lambda one: (-ledger.share_of(ledger.tree.paths[one][0]), one)):
+            writes += _reduced(cache, ledger, name, found, now)
+    cache.ends.reduce(found)
+    return writes, min(later, default=None)
+
+
+def _under_way(state: TurnState, ledger: Ledger, due: Collection[str]) -> dict[str, str]:
+    """Those whose eviction for this is being written and is still called for, with why; the ledger has
+    again who may stay after all.
+    """
+    cache, found = state.cache, dict[str, str]()
+    queues = cache.queues.queues.cluster_queues
+    # Who was marked last is the first to stay.
+    for uid, told in reversed(cache.ends.reduced_by.items()):
+        going = cache.charges.get(uid)
+        if uid not in state.evicting or going is None:
+            continue
+        ledger.charge(going.queue, going.charge)
+        above = {ledger.tree.nodes[node].name for node in ledger.tree.paths.get(going.queue, ())}
+        if any(beyond(queues, ledger, name) for name in above.intersection(due)):
+            ledger.give_back(going.queue, going.charge)
+            found[uid] = told
+    return dict(reversed(found.items()))
+
+
+def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now: Moment) -> list[Write]:
+    over = beyond(cache.queues.queues.cluster_queues, ledger, name)
+    if not over:
+        return []
+    cells = {cell for cell, _ in over}
+    tree = ledger.tree
+    leaves = [tree.nodes[number].name for number in tree.subtree(tree.paths[name][0])]
+    borrowing = [one for one in leaves if any(ledger.borrows(tree.paths[one][0], cell) for cell in cells)]
+    writes, is_shrinking = _shrunk(cache, ledger, borrowing, dict(over), now)
+    if is_shrinking:
+        # What that comes to is known when it is written.
+        return writes
+    before = cache.ends.reduced_by
+    may_go = (
+        replace(one, is_going=one.id in before)
+        for queue in borrowing
+        for one in running_in(cache, queue, now, borrows=True)
+        if one.id not in found
+    )
+    told = f"runs in ClusterQueue {name}, which uses {amounts(over, cache.table)} more than it may"
+    for one in too_many(ledger, name, cells, may_go):
+        found.update(dict.fromkeys(one.members, told))
+    return []
+
+
+def _shrunk(
+    cache: Cache, ledger: Ledger, queues: Collection[str], over: dict[Cell, int], now: Moment
+) -> tuple[list[Write], bool]:
+    """The writes by which elastic workloads give up what they can of it; whether any is on its way."""
+    writes, is_shrinking = list[Write](), False
+    for entry in _elastic(cache, queues):
+        charged = cache.charges.get(entry.uid)
+        record = entry.binding.record
+        if entry.is_writing and entry.shrinks_to:
+            is_shrinking = True
+            continue
+        surplus = surplus_of(entry)
+        if not surplus or charged is None or record is None or not record.replicas:
+            continue
+        each = {cell: amount // record.replicas for cell, amount in charged.charge if cell in over}
+        wanted = max(
+            (-(-over[cell] // one) for cell, one in each.items() if one and over[cell] > 0), default=0
+        )
+        fewer = _fewer(entry, min(surplus, wanted))
+        write = shrink(entry, fewer, now) if fewer else None
+        if write is not None:
+            writes.append(write)
+            for cell, one in each.items():
+                over[cell] -= one * sum(fewer.values())
+    return writes, is_shrinking or bool(writes)
+
+
+def _elastic(cache: Cache, queues: Collection[str]) -> Iterator[Entry]:
+    """Those that run, the lowest in priority and the latest first."""
+    entries = (cache.present(uid) for queue in queues for uid in cache.running.of(queue))
+    elastic = [one for one in entries if one is not None and one.elastic is not None and one.binding.record]
+    yield from sorted(elastic, key=lambda one: (one.priority.value, -_admitted_ms(one), one.uid))
+
+
+def _admitted_ms(entry: Entry) -> int:
+    record = entry.binding.record
+    return record.admitted_ms if record is not None else 0
+
+
+def _fewer(entry: Entry, pods: int) -> dict[str, int]:
+    """By cluster, where most of them are first."""
+    fewer = {}
+    for share in sorted(entry.binding.placed, key=lambda one: (-one.replicas, one.cluster)):
+        taken = min(pods, share.replicas)
+        if taken:
+            fewer[share.cluster] = taken
+            pods -= taken
+    return fewer
+
+
+def _ledger_then(state: TurnState) -> Ledger:
+    """As charges are once all has gone that is on its way out."""
+    ledger, cache = state.cache.charges.ledger.fork(), state.cache
+    waiting = (uid for uid in cache.suspended if cache.entries[uid].record is None)
+    # What only gives pods up runs on.
+    displaced = (uid for uid, one in cache.ends.displaced_by.items() if not one.fewer)
+    for uid in {*waiting, *state.evicting, *displaced}:
+        going = cache.charges.get(uid)
+        if going is not None:
+            ledger.give_back(going.queue, going.charge)
+    return ledger

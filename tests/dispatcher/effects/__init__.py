@@ -1,0 +1,1 @@
+"""Every field of the API and every label has its effect: a table of each."""
