@@ -71,9 +71,11 @@ def _may_pause(cache: Cache, entry: Entry) -> bool:
     # Where a release does not say where to, it might go on elsewhere, or in two places.
     if not cache.preplaces or binding.placement is None or len(binding.placement.groups) > 1:
         return False
+    if facts.switch is not None:
+        if not _may_switch(cache, binding, facts.switch):
+            return False
     # What is copied has as many pods as its template says, whatever stands in its binding.
-    switch = facts.switch
-    if not _may_switch(cache, binding, switch) if switch is not None else binding.placement.is_duplicated:
+    elif binding.placement.is_duplicated:
         return False
     if form_of(binding.placement, binding.demand)[0] is not Form.CONFIRM:
         return False
@@ -100,7 +102,7 @@ def _may_switch(cache: Cache, binding: Binding, switch: Switch) -> bool:
 def switched(cache: Cache, entry: Entry) -> Companion | None:
     """The policy that suspends it, as it is to be there or gone; None if it is so, or that cannot be said."""
     binding, switch = entry.binding, entry.facts.switch
-    if entry.uid not in cache.unswitched or binding.is_deleting:
+    if entry.uid not in cache.unswitched or binding.is_deleting or not may_have_policy(binding):
         return None
     if binding.suspended is None or not calls_for_policy(binding):
         return Companion(policy_path(binding), None, _RESUME)

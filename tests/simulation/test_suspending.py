@@ -147,6 +147,24 @@ def test_it_is_so_whatever_goes_wrong(kind: FaultKind, story: Story) -> None:
     assert laws.suspended == laws.resumed > 0
 
 
+@pytest.mark.parametrize("amount", [1, 2, 3])
+def test_who_dies_between_the_writes_of_a_binding_and_its_policy_leaves_the_other_to_the_next(
+    amount: int,
+) -> None:
+    """The first write holds it; of those that let it go on the first says until when it waits."""
+    story = (
+        TWO.queue("main", gpus=8)
+        .submit("x", gpus=1, pods=4, kind="JobSet", runs_s=100, gang=True, at_s=1)
+        .stop("main", policy="HoldAndDrain", at_s=50)
+        .stop("main", policy="None", at_s=200)
+        .fault("kill_after_write", at_s=49, for_s=30, amount=1)
+        .fault("kill_after_write", at_s=199, for_s=30, amount=amount)
+    )
+    world, laws = well(story)
+    assert (counts(laws), ended(world)) == ((1, 1, 0), ["x"])
+    assert world.faults.counts["kill_after_write"] == (2 if amount < 3 else 1)
+
+
 def broken(story: Story) -> set[str]:
     return {one.law for one in told(story)[1].broken}
 
