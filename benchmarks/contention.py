@@ -383,7 +383,7 @@ class _Steady:
 
     def _write(self, write: Write) -> None:
         prepared = self._busy(lambda: prepare(self._state, write, self._now()))
-        if prepared is None:
+        if prepared is None or prepared.body is None:
             return
         told = self._fleet.stated(write.uid, prepared.body)
         self._at(self._us + ANSWER_US, partial(self._hear, write, told))

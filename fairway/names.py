@@ -36,6 +36,8 @@ SKIP: Final = "fairway.dev/skip"
 GUIDANCE: Final = "fairway.dev/guidance"
 """Label or annotation of a workload, ``off``: its pods go in the cluster where its scheduler puts them. Label
 of the OverridePolicies that the dispatcher writes for those that are guided."""
+SUSPENDED: Final = "fairway.dev/suspended"
+"""Label of the OverridePolicies by which the dispatcher suspends workloads in their clusters."""
 QUEUEING: Final = "fairway.dev/queueing"
 """Label of a namespace: how far queues reach into it; its values are `fairway.scope.Queueing`."""
 NOTIFY: Final = "fairway.dev/notify"

@@ -6,9 +6,13 @@ _MANIFEST = "manifests/karmada/rbac/dispatcher.yaml"
 _TEMPLATES = "manifests/karmada/rbac/templates.yaml"
 _VISIBILITY = "manifests/karmada/rbac/visibility.yaml"
 _READS = ("list", "watch")
+_NOT_SUSPENDED = (
+    "JobSets, Kubeflow's and Ray's jobs are taken off their clusters instead of being suspended there"
+)
 _UNGUIDED = (
     "gangs are released without being told where to go in their clusters, and small pods break nodes; "
-    "what is charged to a flavor with `nodeLabels` or `tolerations` is not released"
+    "what is charged to a flavor with `nodeLabels` or `tolerations` is not released; "
+    f"{_NOT_SUSPENDED}"
 )
 _STOPS = "nothing is released, and /readyz says so"
 
@@ -93,7 +97,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(
         "overridepolicies.policy.karmada.io",
         _READS,
-        "pods are told where to go although a policy of somebody else's says something else",
+        "pods are told where to go although a policy of somebody else's says something else; "
+        f"{_NOT_SUSPENDED}, and what was goes on only once they can be read",
         _MANIFEST,
     ),
     Permission(
@@ -107,7 +112,8 @@ PERMISSIONS: tuple[Permission, ...] = (
         "overridepolicies.policy.karmada.io",
         ("get", "delete"),
         "what is released again after it was taken back is told to go where it was to go before; "
-        "where there are flavors with `nodeLabels` or `tolerations` it is not released",
+        "where there are flavors with `nodeLabels` or `tolerations` it is not released; "
+        "what was suspended in its cluster by a policy stays so when it is released",
         _MANIFEST,
     ),
     Permission(

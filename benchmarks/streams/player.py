@@ -175,7 +175,7 @@ class _Player:
 
     def _write(self, write: Write) -> None:
         prepared = prepare(self._state, write, self._now())
-        if prepared is None:
+        if prepared is None or prepared.body is None:
             return
         number = objects.number_of(write.uid)
         body = _decoded(prepared.body, dict[str, object])

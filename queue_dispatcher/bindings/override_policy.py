@@ -27,7 +27,8 @@ from queue_dispatcher.workloads.pod_template import NODE_AFFINITY, PREFERRED
 
 API_VERSION: Final = "policy.karmada.io/v1alpha1"
 KIND: Final = "OverridePolicy"
-_MAX_NAME: Final = 253
+MAX_NAME: Final = 253
+NO_LABELS: Final[Mapping[str, str]] = {}
 _WEIGHT: Final = 100
 # Less by as much as kube-scheduler adds for nodes that are emptier, and as much more than those not named.
 _SPARE_WEIGHT: Final = 50
@@ -45,7 +46,7 @@ def policy_name(binding: Binding) -> str:
     its Works are gone: so what is left of that one's policy is found, and says nothing about it.
     """
     name = f"fairway-{binding.name}"
-    if len(name) <= _MAX_NAME:
+    if len(name) <= MAX_NAME:
         return name
     return f"fairway-{hashlib.sha256(binding.name.encode()).hexdigest()}"
 
@@ -64,14 +65,26 @@ def override_policy(
     """The policy, as it is to be applied: what pods prefer, on which nodes they are kept, and how many start
     together.
     """
+    rules = [
+        *([_together(together)] if together is not None else ()),
+        *(rule(one.clusters, [entry for told in one.pods for entry in _told(told)]) for one in kept),
+        *(rule((one.cluster,), [entry for pods in one.pods for entry in _entries(pods)]) for one in guidance),
+    ]
+    return policy_of(binding, policy_name(binding), rules)
+
+
+def policy_of(
+    binding: Binding, name: str, rules: Sequence[Mapping[str, object]], labels: Mapping[str, str] = NO_LABELS
+) -> Mapping[str, object]:
+    """A policy of ours about the workload of the binding, to which it belongs."""
     workload = binding.workload
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {
-            "name": policy_name(binding),
+            "name": name,
             "namespace": binding.namespace,
-            "labels": {GUIDANCE: "true"},
+            "labels": {GUIDANCE: "true", **labels},
             "ownerReferences": [
                 {
                     "apiVersion": "work.karmada.io/v1alpha2",
@@ -90,19 +103,12 @@ def override_policy(
                     "name": workload.name,
                 }
             ],
-            "overrideRules": [
-                *([_together(together)] if together is not None else ()),
-                *(_rule(one.clusters, [entry for told in one.pods for entry in _told(told)]) for one in kept),
-                *(
-                    _rule((one.cluster,), [entry for pods in one.pods for entry in _entries(pods)])
-                    for one in guidance
-                ),
-            ],
+            "overrideRules": list(rules),
         },
     }
 
 
-def _rule(clusters: Sequence[str], entries: list[Mapping[str, object]]) -> Mapping[str, object]:
+def rule(clusters: Sequence[str], entries: list[Mapping[str, object]]) -> Mapping[str, object]:
     """What is said in these clusters, in all where none is named."""
     return {**_where(clusters), "overriders": {"plaintext": entries}}
 
@@ -113,7 +119,7 @@ def _where(clusters: Sequence[str]) -> Mapping[str, object]:
 
 def _together(told: Together) -> Mapping[str, object]:
     own = [_annotations(one) for one in told.minimums if one.pointer == WORKLOAD]
-    within = [_add(one.path, _metadata(one)) for one in told.minimums if one.pointer != WORKLOAD]
+    within = [add(one.path, _metadata(one)) for one in told.minimums if one.pointer != WORKLOAD]
     return {
         **_where(told.clusters),
         "overriders": {
@@ -135,18 +141,19 @@ def _metadata(told: GangMinimum) -> Mapping[str, object]:
 
 def _told(told: Told) -> Iterator[Mapping[str, object]]:
     for field, value in told.fields():
-        yield _add(f"{told.template.pointer}/{field}", value)
+        yield add(f"{told.template.pointer}/{field}", value)
 
 
-def _add(path: str, value: object) -> Mapping[str, object]:
+def add(path: str, value: object) -> Mapping[str, object]:
+    """An entry that puts a value at a JSON pointer; what it stands in has to be there."""
     return {"path": path, "operator": "add", "value": value}
 
 
 def _entries(pods: Guided) -> Iterator[Mapping[str, object]]:
     pointer = pods.template.pointer
-    yield _add(f"{pointer}/affinity", _affinity(pods))
+    yield add(f"{pointer}/affinity", _affinity(pods))
     if pods.rank:
-        yield _add(f"{pointer}/priorityClassName", GANG_CLASSES[pods.rank - 1])
+        yield add(f"{pointer}/priorityClassName", GANG_CLASSES[pods.rank - 1])
 
 
 def _affinity(pods: Guided) -> Mapping[str, object]:

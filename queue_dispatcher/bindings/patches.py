@@ -17,6 +17,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
 from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.pausing import has_switch
 
 APPLIED_PLACEMENT: Final = "policy.karmada.io/applied-placement"
 """By which policy karmada-scheduler has placed a binding, as it notes there."""
@@ -90,12 +91,13 @@ def suspend(binding: Binding, requeue: RequeueRecord) -> Patch:
     """It is not to run on, and keeps what it has done: as `stop`, but it stays in its cluster with no pods.
 
     Karmada gives the workload there as many pods at a time as the binding says, so none, and it goes on with
-    its release. Raises ValueError where ``requeue`` does not say where it is suspended.
+    its release. What has a switch stays placed as it is: `suspending_policy` suspends it. Raises ValueError
+    where ``requeue`` does not say where it is suspended.
     """
     if requeue.suspended is None:
         raise ValueError(f"{binding.key}: expected where it is suspended")
     annotations = {ADMISSION: None, REQUEUE: write_requeue(requeue)}
-    return _patch(binding, annotations=annotations, held=True, clusters=_without_pods(requeue))
+    return _patch(binding, annotations=annotations, held=True, clusters=_suspended(binding, requeue))
 
 
 def wait_on(binding: Binding, requeue: RequeueRecord) -> Patch:
@@ -159,16 +161,20 @@ def clear(binding: Binding) -> Patch:
     """
     _refuse_preserved(binding)
     requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
-    clusters = _without_pods(requeue)
+    clusters = _suspended(binding, requeue)
     # Where that is not enough it goes.
     is_so = clusters == _stated(binding.placed)
     return _patch(binding, held=True, clusters=[] if is_so else clusters)
 
 
-def _without_pods(requeue: RequeueRecord | None) -> list[object]:
+def _suspended(binding: Binding, requeue: RequeueRecord | None) -> list[object]:
     """What stands for the clusters of what was taken back."""
     stay = requeue.suspended if requeue is not None else None
-    return [] if stay is None else [{"name": stay.cluster}]
+    if stay is None:
+        return []
+    workload, demand = binding.workload, binding.demand
+    keeps_pods = has_switch(workload.group, workload.kind) and not demand.is_set
+    return _stated((Placed(stay.cluster, demand.replicas if keeps_pods else 0),))
 
 
 def _stated(places: Sequence[Placed]) -> list[object]:

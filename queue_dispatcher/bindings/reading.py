@@ -29,8 +29,9 @@ from queue_dispatcher.bindings.record import AdmissionRecord, parse_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, parse_requeue
 from queue_dispatcher.bindings.salvage import salvage
 from queue_dispatcher.bindings.timestamp import parse_ms
-from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.demand import Demand, Placed
 from queue_dispatcher.workloads.finished import RULES, GroupKind, Rule, is_finished
+from queue_dispatcher.workloads.pausing import has_switch, is_still
 from queue_dispatcher.workloads.placement import ANYWHERE, Placement, Stay
 from queue_dispatcher.workloads.reclaimable import done_of, there_of
 
@@ -109,7 +110,9 @@ class BindingReader:
         suspended = None
         is_admitted = isinstance(admission, AdmissionRecord) and admission.id == metadata.uid
         if placement is not None and is_held and not is_admitted and isinstance(requeue, RequeueRecord):
-            suspended = _in_place(requeue, placement, placed, finished, group, workload.kind, status)
+            suspended = _in_place(
+                requeue, placement, placed, finished, (group, workload.kind), demand, status
+            )
         if suspended is not None and placement is not None:
             placed = ()
             stay = suspended.by
@@ -193,24 +196,28 @@ def _in_place(
     placement: Placement,
     placed: tuple[Placed, ...],
     finished: Collection[str],
-    group: str,
-    kind: str,
+    kind: GroupKind,
+    demand: Demand,
     status: BindingStatus,
 ) -> InPlace | None:
     """How it is suspended; None where Karmada, or somebody else, has placed it otherwise, or it has ended, or
-    by a placement that copies it there would be pods of it.
+    by a placement that copies it there would be pods of it, here or elsewhere.
+
+    What has a switch stays placed, and has all its pods until its cluster says that it has none.
     """
     stay = requeue.suspended
-    if (
-        stay is None
-        or placement.is_duplicated
-        or placed != (Placed(stay.cluster),)
-        or stay.cluster in finished
-    ):
+    if stay is None or stay.cluster in finished or [share.cluster for share in placed] != [stay.cluster]:
         return None
     reports = [one.status for one in status.aggregated_status or () if one.cluster_name == stay.cluster]
-    leaving = sum(there_of(group, kind, report) for report in reports)
-    has_done = any(done_of(group, kind, stay.cluster, report) for report in reports)
+    if has_switch(*kind):
+        if (demand.is_set or placement.is_duplicated) and placement.max_clusters != 1:
+            return None
+        leaving = 0 if any(is_still(*kind, report) for report in reports) else demand.replicas
+        return InPlace(stay, leaving, True, placement)
+    if placement.is_duplicated or placed[0].replicas:
+        return None
+    leaving = sum(there_of(*kind, report) for report in reports)
+    has_done = any(done_of(*kind, stay.cluster, report) for report in reports)
     return InPlace(stay, leaving, has_done, placement)
 
 

@@ -34,6 +34,7 @@ from queue_dispatcher.bindings.state import (
     State,
     Unresolved,
 )
+from queue_dispatcher.bindings.suspending_policy import calls_for_policy
 from queue_dispatcher.cache.binding_table import BindingTable
 from queue_dispatcher.cache.charges import Charges
 from queue_dispatcher.cache.charging import Charging
@@ -121,7 +122,7 @@ class Cache:
         self.fleet.clusters = self.clusters.values
         self.fleet.flavors = ChainMap(self.flavors.values, {FLAVOR.name: FLAVOR} if volcano else {})
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
-        self.overrides = Overrides(self._overridden)
+        self.overrides = Overrides(self._overridden, self._suspends)
         self.templates = Templates(self._template_changed, digests=probes, guides=guides and preplaces)
         self.table = CellTable()
         self.is_accelerator = scope.is_accelerator
@@ -151,6 +152,8 @@ class Cache:
         """Those of which the watch has not told yet what our last write made of them."""
         self.suspended: set[str] = set()
         """Those that stand still in a cluster and wait for room there."""
+        self.unswitched: set[str] = set()
+        """Those of which a policy that suspends them has to come, or to go."""
         self.forward: set[str] = set()
         """Members of half released groups, charged and to be released before anything else."""
         self.notices: list[Notice] = []
@@ -225,7 +228,7 @@ class Cache:
         if self.charges.drop(uid):
             self._changes += 1
             self._room_of(entry)
-        for collection in (self.duties, self.forward, self.suspended):
+        for collection in (self.duties, self.forward, self.suspended, self.unswitched):
             collection.discard(uid)
         self.growing.pop(uid, None)
         self.running.drop(uid)
@@ -265,6 +268,11 @@ class Cache:
     def _overridden(self, namespace: str) -> None:
         self._told_otherwise.add(namespace)
         self._changed()
+
+    def _suspends(self, key: str) -> None:
+        entry = self.bindings.entries.get(key)
+        if entry is not None:
+            self.mark(entry)
 
     def _cluster_changed(self, key: str, before: Cluster | None, after: Cluster | None) -> None:
         if after is None:
@@ -547,6 +555,8 @@ class Cache:
         _keep(self.duties, uid, is_duty and not is_assumed)
         is_suspended = entry.binding.suspended is not None
         _keep(self.suspended, uid, is_suspended and isinstance(state, Pending | Unresolved))
+        is_there = self.overrides.suspend(entry.binding)
+        _keep(self.unswitched, uid, calls_for_policy(entry.binding) is not is_there)
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
             queue = charged_name(entry) or queue_name(entry)
             began_ms = began_day_ms(entry.binding, entry.seen, self._moment)

@@ -6,7 +6,7 @@ set, nothing is told: no guidance, nothing that keeps pods on the nodes of a fla
 scheduler. Of which clusters and labels theirs are is not looked at: that can change without anybody noticing.
 
 Of our own it is known which there are: what was released before and taken back, or was about to be when its
-leader died, may have one that says something else.
+leader died, may have one that says something else; and what suspends a workload has to go when that goes on.
 
 Mirrors the selectors, plaintext and annotation overriders of policy.karmada.io/v1alpha1, Karmada 1.19.
 """
@@ -17,6 +17,7 @@ from typing import Final
 
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.resource import ResourceKind
+from queue_dispatcher.bindings import suspending_policy
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.bindings.override_policy import is_ours, policy_name
 from queue_dispatcher.cache.table import Table
@@ -100,11 +101,17 @@ _OURS: Final = Override((), frozenset())
 
 class Overrides:
     """Those of all namespaces; sinks of reflectors. ``changed``: called with the namespace that one is in of
-    which others are there now; empty for all.
+    which others are there now; empty for all. ``suspends``: called with the key of a binding for which one
+    that suspends it has come or gone.
     """
 
-    def __init__(self, changed: Callable[[str], None] = lambda namespace: None) -> None:
+    def __init__(
+        self,
+        changed: Callable[[str], None] = lambda namespace: None,
+        suspends: Callable[[str], None] = lambda key: None,
+    ) -> None:
         self._changed = changed
+        self._suspends = suspends
         # Others', by namespace and key: each release and each item that waits looks through those of its own.
         self._others: dict[str, dict[str, Override]] = {}
         self.policies = Table[OverridePolicyObject, Override](read_override, self._policy_changed)
@@ -129,7 +136,15 @@ class Overrides:
         """Whether there is a policy of ours for the binding."""
         return f"{binding.namespace}/{policy_name(binding)}" in self.policies.values
 
+    def suspend(self, binding: Binding) -> bool:
+        """Whether there is a policy of ours that suspends the workload of the binding."""
+        return (
+            self.policies.values.get(f"{binding.namespace}/{suspending_policy.policy_name(binding)}") is _OURS
+        )
+
     def _policy_changed(self, key: str, before: Override | None, now: Override | None) -> None:
+        if about := suspending_policy.binding_key(key):
+            self._suspends(about)
         if all(one is None or one is _OURS for one in (before, now)):
             return
         namespace = key.partition("/")[0]

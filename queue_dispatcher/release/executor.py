@@ -199,14 +199,19 @@ class Executor(Generic[T]):
             if prepared is None:
                 return True
             if prepared.first is not None and prepared.first != ensured:
-                failed = await self._ensure(prepared.first)
+                purpose = GUIDE if prepared.body is not None else write.purpose
+                failed = await self._ensure(prepared.first, purpose)
                 if failed is not None:
                     self._reconciler.wrote(write, *failed)
                     return False
                 # That takes a while: somebody else may lead by then, or it may be wanted no more.
                 ensured = prepared.first
-                await self._sleep(SETTLES_S)
-                continue
+                if prepared.body is not None:
+                    await self._sleep(SETTLES_S)
+                    continue
+            if prepared.body is None:
+                self._reconciler.wrote(write, Fate.APPLIED)
+                return True
             try:
                 result = await self._api.patch(prepared.path, prepared.body, prepared.when)
             except (Forbidden, Invalid) as error:
@@ -253,31 +258,27 @@ class Executor(Generic[T]):
         self._reconciler.wrote(write, Fate.GIVEN_UP, told)
         return False
 
-    async def _ensure(self, companion: Companion) -> tuple[Fate, str] | None:
+    async def _ensure(self, companion: Companion, purpose: str = GUIDE) -> tuple[Fate, str] | None:
         """What becomes of the write, and why; None where it may be made. Guidance that is refused is gone
         without.
 
-        So is what the server fails at: it may do so again and again for this one alone.
+        So is what the server fails at: it may do so again and again for this one alone. ``purpose``: as what
+        it is observed.
         """
         try:
             await self._api.ensure(companion)
         except (Forbidden, Invalid, NotFound, Conflict, ServerError) as error:
-            self._observe(GUIDE, error.label)
+            self._observe(purpose, error.label)
             level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
-            logger.log(level, "%s: %s", GUIDE, error)
+            logger.log(level, "%s: %s", purpose, error)
             if companion.is_needed:
-                why = (
-                    "keep its pods"
-                    if companion.body is not None
-                    else "stop an older policy from keeping its pods"
-                )
-                return Fate.REFUSED, f"nothing would {why} on the nodes of a flavor: {error}"
+                return Fate.REFUSED, f"nothing would {companion.without}: {error}"
         except KubeError as error:
             self._slow_down(error)
-            self._observe(GUIDE, error.label)
+            self._observe(purpose, error.label)
             return Fate.DROPPED, ""
         else:
-            self._observe(GUIDE, "applied" if companion.body is not None else "gone")
+            self._observe(purpose, "applied" if companion.body is not None else "gone")
         return None
 
     async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from queue_dispatcher.bindings import patches
 from queue_dispatcher.bindings.admission import admission_record, placed_flavors
@@ -28,7 +29,7 @@ from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_deal
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.shrinking import lowering, still_yields
-from queue_dispatcher.turn.suspending import gives_up, place_kept, waits_on
+from queue_dispatcher.turn.suspending import gives_up, place_kept, switched, waits_on
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.choice import Choice
@@ -36,6 +37,9 @@ from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.elastic import sized
 from queue_dispatcher.workloads.gang_minimum import Together, together
 from queue_dispatcher.workloads.queue_of import Resolved
+
+_KEEP: Final = "keep its pods on the nodes of a flavor"
+_LET: Final = "stop an older policy from keeping its pods on the nodes of a flavor"
 
 
 def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mapping[str, object] | None:
@@ -104,7 +108,7 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     stay = entry.binding.suspended
     if stay is not None and not places:
         # Nobody has said that there is room, and it can go on there alone.
-        places = (Placed(stay.by.cluster, record.replicas),)
+        places = (Placed(stay.by.cluster, 0 if entry.binding.demand.is_set else record.replicas),)
     if admission.item.pods and (choice is None or not _stays(entry, choice)):
         return None
     if admission.item.pods and record.replicas < entry.binding.demand.replicas:
@@ -185,7 +189,18 @@ def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str
     return patches.take_back_growth(binding, placed)
 
 
-def companion_of(cache: Cache, entry: Entry) -> Companion | None:
+def companion_of(cache: Cache, entry: Entry, purpose: Purpose) -> Companion | None:
+    """The policy that has to be there, or gone, before the write is made, or instead of one."""
+    match purpose:
+        case Purpose.ADMIT:
+            return _guiding(cache, entry)
+        case Purpose.SWITCH:
+            return switched(cache, entry)
+        case _:
+            return None
+
+
+def _guiding(cache: Cache, entry: Entry) -> Companion | None:
     """The policy that has to be there, or gone, before the entry is released.
 
     What was released before and taken back may have one of that time, and so may what was about to be when
@@ -201,9 +216,9 @@ def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     told = _together(cache, entry, choice)
     if guidance or kept or told is not None:
         policy = override_policy(binding, guidance, kept, told)
-        return Companion(policy_path(binding), policy, is_needed=bool(kept))
+        return Companion(policy_path(binding), policy, _KEEP if kept else "")
     is_there = binding.requeue is not None or cache.overrides.has_ours(binding)
-    return Companion(policy_path(binding), None, is_needed=cache.shapes.are_kept) if is_there else None
+    return Companion(policy_path(binding), None, _LET if cache.shapes.are_kept else "") if is_there else None
 
 
 def _together(cache: Cache, entry: Entry, choice: Choice | None) -> Together | None:

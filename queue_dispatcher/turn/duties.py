@@ -68,7 +68,7 @@ def next_retry_ms(cache: Cache, day_ms: int) -> int | None:
     """When a duty whose write failed may be tried again; None if there is none."""
     due = [
         entry.retry_ms
-        for uid in (*cache.duties, *cache.forward, *cache.checks.retries)
+        for uid in (*cache.duties, *cache.forward, *cache.checks.retries, *cache.unswitched)
         if (entry := cache.entries[uid]).retry_ms > day_ms and not entry.is_writing
     ]
     return min(due, default=None)

@@ -155,6 +155,9 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             if given is not None:
                 state.cache.ends.keep(entry.uid)
                 state.notices.append(YieldedNotice(entry, given.reason))
+        case Purpose.SWITCH:
+            # The watch tells in a moment; until then it is not to be done over and over.
+            entry.retry_ms = now.day_ms + GONE_RETRY_MS
         case Purpose.GIVE_UP:
             state.notices.append(PlaceGivenUpNotice(entry))
         case Purpose.LEAVE_LOST:

@@ -27,7 +27,9 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
         hear(state, Wrote(write, Fate.APPLIED), now)
         return None
     body = body_of(cache, entry, write.purpose, now)
-    if body is None:
+    is_called_for = body is not None or write.purpose is Purpose.SWITCH
+    first = companion_of(cache, entry, write.purpose) if is_called_for else None
+    if body is None and first is None:
         written(cache, entry)
         if write.purpose is Purpose.ADMIT:
             if entry.admission is not None and (entry.admission.released or entry.uid in cache.forward):
@@ -42,7 +44,7 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
         kind.object_path(binding.name, binding.namespace),
         body,
         Preconditions(binding.uid, binding.resource_version),
-        companion_of(cache, entry) if write.purpose is Purpose.ADMIT else None,
+        first,
     )
 
 

@@ -45,7 +45,7 @@ from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
 from queue_dispatcher.turn.shrinking import yields
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
-from queue_dispatcher.turn.suspending import waiting_in_place
+from queue_dispatcher.turn.suspending import switching, waiting_in_place
 from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
 
@@ -104,7 +104,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
     writes += taken_back + not_started(cache, now) + started(cache, now)
     taken_off, lost_ms = lost(cache, now)
     waiting, give_up_ms = waiting_in_place(cache, now)
-    writes += taken_off + waiting
+    writes += taken_off + waiting + switching(cache, now)
     kicked, probings = kicks(state, now)
     writes += kicked
     last = _last_decision(state, now)

@@ -32,6 +32,8 @@ class Purpose(StrEnum):
     """
     WAIT_ON = "wait_on"
     """Note until when what stands still in a cluster waits for that one."""
+    SWITCH = "switch"
+    """Have the policy there that suspends a workload in its cluster, or have it gone, as its binding says."""
     GIVE_UP = "give_up"
     """Take off its cluster what stands still there and has waited for room in vain."""
     BEGAN = "began"
@@ -61,20 +63,29 @@ class Write:
 class Companion:
     """Another object, which has to be as ``body`` says before a write is made; not there at all with None.
 
-    ``is_needed``: the write is not made where this one is refused.
+    ``without``: what nothing would do where this one is refused, for people; then the write is not made.
+    Empty where it is made all the same.
     """
 
     path: str
     body: Mapping[str, object] | None
-    is_needed: bool = False
+    without: str = ""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the write is not made where this one is refused."""
+        return bool(self.without)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A write as of now: where, what, and for which object in which version; ``first``: what comes before."""
+    """A write as of now: where, what, and for which object in which version; ``first``: what comes before.
+
+    ``body``: None where there is nothing to write beyond that.
+    """
 
     path: str
-    body: Mapping[str, object]
+    body: Mapping[str, object] | None
     when: Preconditions
     first: Companion | None = None
 

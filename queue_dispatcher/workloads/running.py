@@ -15,6 +15,7 @@ import msgspec
 
 from fairway.kube.objects import KubeStruct
 from queue_dispatcher.workloads.finished import GroupKind
+from queue_dispatcher.workloads.pausing import is_still
 
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -118,8 +119,10 @@ def ended_pods(group: str, kind: str, status: msgspec.Raw) -> int:
 
 def are_seen(group: str, kind: str, status: msgspec.Raw) -> bool:
     """Whether any of its pods are, or were, in the cluster; a kind that does not tell is taken at its word
-    once it reports anything.
+    once it reports anything but that it is suspended.
     """
+    if is_still(group, kind, status):
+        return False
     count = _THERE.get((group, kind))
     try:
         if count is not None:

@@ -21,7 +21,7 @@ from queue_dispatcher.cycle.reasons import Reason, unreadable
 from queue_dispatcher.workloads.elastic import NO_MINIMUM, Minimum, stated_minimum, volcano_minimum
 from queue_dispatcher.workloads.gang_minimum import GangMinimum
 from queue_dispatcher.workloads.max_runtime import RuntimeLimit, deadline, labelled_limits
-from queue_dispatcher.workloads.pausing import may_pause
+from queue_dispatcher.workloads.pausing import Switch, may_pause, switch_of
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 from queue_dispatcher.workloads.reclaimable import completions_of
 
@@ -44,10 +44,10 @@ class TemplateFacts:
     group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
     independent, or where that is not known. ``pods``: their templates, as far as they can be guided, of so
     many ``pod_sets``; ``is_guided``: whether they may be. ``minimums``: what the gang schedulers that they
-    name have to be told. ``limits``: of its run. ``completions``: as of `completions_of`; ``may_pause``: by
-    `may_pause`. ``minimum``: with how many pods it may start; ``is_near``: they are not alike, or have to be
-    near each other. ``problems``: what keeps the workload from being admitted until it is corrected, by
-    field; ``notes``: what else is wrong.
+    name have to be told. ``limits``: of its run. ``completions``: as of `completions_of`; ``may_pause``,
+    ``switch``: by `may_pause` and `switch_of`. ``minimum``: with how many pods it may start; ``is_near``:
+    they are not alike, or have to be near each other. ``problems``: what keeps the workload from being
+    admitted until it is corrected, by field; ``notes``: what else is wrong.
     """
 
     queue: str = ""
@@ -67,6 +67,7 @@ class TemplateFacts:
     limits: tuple[RuntimeLimit, ...] = ()
     completions: int | None = None
     may_pause: bool = False
+    switch: Switch | None = None
     minimum: Minimum = NO_MINIMUM
     is_near: bool = False
     notes: tuple[str, ...] = ()
@@ -142,6 +143,7 @@ def read_template(raw_json: bytes) -> TemplateFacts | Reason:
         facts,
         completions=completions_of(group, stated.kind, stated.spec),
         may_pause=may_pause(group, stated.kind, stated.spec),
+        switch=switch_of(group, stated.kind, stated.spec),
     )
     if not facts.minimum.pods:
         facts = replace(facts, minimum=volcano_minimum(group, stated.kind, stated.spec))

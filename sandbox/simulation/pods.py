@@ -39,6 +39,7 @@ _CONDITIONS = {
     ("Job", "Complete"): ("SuccessCriteriaMet", "Complete"),
     ("Job", "Failed"): ("FailureTarget", "Failed"),
     ("PyTorchJob", "Complete"): ("Succeeded",),
+    ("JobSet", "Complete"): ("Completed",),
 }
 
 
@@ -76,6 +77,11 @@ class Owner:
     def kind(self) -> str:
         """Of the workload."""
         return str(self.template["kind"])
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether its own object says that it is to have no pods for now."""
+        return bool(at(self.template, "spec", "suspend") or at(self.template, "spec", "runPolicy", "suspend"))
 
     @property
     def fate(self) -> Fate:
@@ -116,7 +122,7 @@ class Owner:
     def wanted(self) -> list[tuple[PodSet, int]]:
         """How many pods there are to be of each kind."""
         sets = pod_sets(self.template)
-        if self.finished or self.is_deleted:
+        if self.finished or self.is_deleted or self.is_suspended:
             return [(one, 0) for one in sets]
         if len(sets) != 1:
             return [(one, one.count - self.done.get(one.name, 0)) for one in sets]
@@ -142,12 +148,23 @@ class Owner:
         if self.kind == "Deployment":
             counts = {"replicas": len(live), "updatedReplicas": len(live)}
             return {**counts, "readyReplicas": ready, "availableReplicas": ready}
+        if self.kind == "JobSet":
+            return self._status_of_set(len(live))
         status: Obj = {"startTime": rfc3339(self.started_ms), "active": len(live), "ready": ready}
         if self.succeeded:
             status["succeeded"] = self.succeeded
         if self.failed:
             status["failed"] = self.failed
         if self.told:
-            kinds = _CONDITIONS.get((self.kind, self.told), (self.told,))
-            status["conditions"] = [{"type": kind, "status": "True"} for kind in kinds]
+            status["conditions"] = self._conditions()
         return status
+
+    def _conditions(self) -> list[Obj]:
+        kinds = _CONDITIONS.get((self.kind, self.told), (self.told,)) if self.told else ()
+        return [{"type": kind, "status": "True"} for kind in kinds]
+
+    def _status_of_set(self, live: int) -> Obj:
+        """In Jobs, not pods; its pods on their way out are none of them."""
+        suspended: Obj = {"type": "Suspended", "status": str(self.is_suspended)}
+        of = {"name": "main", "active": int(live > 0), "suspended": int(self.is_suspended)}
+        return {"conditions": [*self._conditions(), suspended], "replicatedJobsStatus": [of]}

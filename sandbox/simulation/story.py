@@ -113,7 +113,8 @@ class QueueLine(Line):
 
 @dataclass(frozen=True, slots=True)
 class SubmitLine(Line):
-    """A Job of ``pods`` with ``gpus`` each that runs for ``runs_s``, or with kind Deployment until deleted.
+    """A Job of ``pods`` with ``gpus`` each that runs for ``runs_s``, or a JobSet of such a one, or with kind
+    Deployment until deleted.
 
     ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``way``: how Karmada divides
     it. ``scheduler``: that its policy names. ``selector``: of nodes that there are none of. ``skip``: it opts
@@ -133,7 +134,7 @@ class SubmitLine(Line):
     gpus: int = 1
     pods: int = 1
     runs_s: int = 20
-    kind: Literal["Job", "Deployment"] = "Job"
+    kind: Literal["Job", "JobSet", "Deployment"] = "Job"
     priority: int = 0
     gang: bool = False
     clusters: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "Job": ("batch/v1", "jobs"),
     "Deployment": ("apps/v1", "deployments"),
     "PyTorchJob": ("kubeflow.org/v1", "pytorchjobs"),
+    "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets"),
 }
 """Kinds of workloads: their API version, and what the API server calls them."""
 
@@ -75,6 +76,12 @@ def pod_sets(workload: Obj) -> tuple[PodSet, ...]:
             parallelism = spec.get("parallelism", 1)
             count = min(parallelism, spec.get("completions", parallelism))
             return (PodSet("main", count, spec.get("template") or {}),)
+        case "JobSet":
+            return tuple(
+                PodSet(one["name"], of.get("parallelism", 1), of.get("template") or {})
+                for one in spec.get("replicatedJobs") or ()
+                for of in (at(one, "template", "spec", default={}),)
+            )
         case "Deployment":
             return (PodSet("main", spec.get("replicas", 1), spec.get("template") or {}),)
         case "PyTorchJob":
@@ -128,6 +135,14 @@ def pytorch_job(name: str, namespace: str, roles: Sequence[tuple[str, int, Obj]]
     """A PyTorchJob: role, replicas and PodTemplateSpec of each."""
     stated = {role: {"replicas": count, "template": template} for role, count, template in roles}
     return _workload("PyTorchJob", name, namespace, {"pytorchReplicaSpecs": stated})
+
+
+def job_set(name: str, namespace: str, template: Obj, *, pods: int = 1) -> Obj:
+    """A JobSet of one Job of so many pods, all at once."""
+    spec = {"parallelism": pods, "completions": pods, "template": template}
+    return _workload(
+        "JobSet", name, namespace, {"replicatedJobs": [{"name": "main", "template": {"spec": spec}}]}
+    )
 
 
 def _workload(kind: str, name: str, namespace: str, spec: Obj) -> Obj:

@@ -57,6 +57,7 @@ from sandbox.simulation.templates import (
     deployment,
     fated,
     job,
+    job_set,
     pod_template,
 )
 from sandbox.simulation.timeline import EPOCH_MS, Timeline
@@ -346,6 +347,8 @@ def _template(line: SubmitLine) -> Obj:
     pod = pod_template({GPU: line.gpus} if line.gpus else {"cpu": 1}, **more)
     if line.kind == "Job":
         made = job(line.name, NAMESPACE, pod, pods=line.pods, completions=line.completions)
+    elif line.kind == "JobSet":
+        made = job_set(line.name, NAMESPACE, pod, pods=line.pods)
     else:
         made = deployment(line.name, NAMESPACE, pod, replicas=line.pods)
     labels = {
@@ -361,7 +364,7 @@ def _template(line: SubmitLine) -> Obj:
         labels[SKIP] = "true"
     if line.group:
         labels |= {WORKLOAD_GROUP: line.group, WORKLOAD_GROUP_SIZE: str(line.group_size)}
-    runs_ms = 1000 * line.runs_s if line.kind == "Job" else None
+    runs_ms = None if line.kind == "Deployment" else 1000 * line.runs_s
     annotations = fated(runs_ms, NEVER_STARTS if line.hangs else COMPLETES, 1000 * line.stops_s)
     if line.is_bound_together:
         annotations |= {GANG: "true"}

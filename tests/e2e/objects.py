@@ -103,6 +103,15 @@ class Binding(KubeStruct, frozen=True):
         }
         return self.is_placed and self.shares.keys() <= ended
 
+    def says(self, cluster: str, condition: str, status: str) -> bool:
+        """Whether the cluster says this of it."""
+        return any(
+            one.type == condition and one.status == status
+            for item in self.status.aggregated_status or ()
+            if item.cluster_name == cluster and item.status is not None
+            for one in item.status.conditions or ()
+        )
+
     @property
     def scheduled(self) -> str:
         """The reason in Karmada's condition Scheduled, or nothing."""

@@ -2,12 +2,23 @@
 
 from dataclasses import replace
 
+import pytest
+
 from fairway.kube.errors import NotFound
+from fairway.kube.objects import ApiObject, KubeStruct
+from fairway.names import SUSPENDED
 from tests.e2e.breaking import beside
-from tests.e2e.objects import FAIRWAY, MERGE, Obj
+from tests.e2e.objects import FAIRWAY, MERGE, POLICIES, Obj
 from tests.e2e.tenant import Tenant
 from tests.e2e.watching import eventually
-from tests.e2e.workloads import Workload, aggregated, job, service_class
+from tests.e2e.workloads import Workload, aggregated, job, job_set, service_class, whole
+
+
+class Listed(KubeStruct, frozen=True):
+    """A list of anything."""
+
+    items: list[ApiObject] | None = None
+
 
 BOTH = aggregated("a", "b")
 URGENT = "e2e-urgent"
@@ -115,3 +126,87 @@ async def test_what_it_leaves_is_for_others(tenant: Tenant) -> None:
         await tenant.finish(urgent)
         await goes_on(tenant, train, key, cluster, before)
     assert tenant.most_charged() == 2
+
+
+# A JobSet's controller is not there: what it would say is said for it.
+
+
+async def says(tenant: Tenant, train: Workload, cluster: str, *, active: int, suspended: bool) -> None:
+    """In the member, as JobSet's controller."""
+    jobs = [each["name"] for each in train.body["spec"]["replicatedJobs"]]
+    counts = {"ready": active, "active": active, "suspended": int(suspended), "succeeded": 0, "failed": 0}
+    condition = {
+        "type": "Suspended",
+        "status": str(suspended),
+        "reason": "SuspendedJobs" if suspended else "ResumeJobs",
+        "message": "jobset is suspended" if suspended else "jobset is resumed",
+        "lastTransitionTime": "2026-11-22T00:00:00Z",
+    }
+    status = {"conditions": [condition], "replicatedJobsStatus": [{"name": name, **counts} for name in jobs]}
+    path = f"{train.path(tenant.namespace)}/{train.name}/status"
+    client = tenant.plane.members[cluster].api.client
+    await client.patch(path, {"status": status}, dict, content_type=MERGE)
+
+
+async def switched(tenant: Tenant, train: Workload, cluster: str, *, on: bool) -> Obj:
+    """The JobSet in the member, once it is to be suspended, or not."""
+    found: list[Obj] = []
+
+    async def is_so() -> bool:
+        one = await there(tenant, train, cluster)
+        found[:] = [one] if one is not None else []
+        return one is not None and bool(one["spec"].get("suspend")) is on
+
+    await eventually(is_so, f"{train.name} suspended in {cluster}: {on}")
+    return found[0]
+
+
+async def suspending(tenant: Tenant) -> list[str]:
+    """The OverridePolicies by which workloads of the tenant are suspended."""
+    path = f"{POLICIES}/namespaces/{tenant.namespace}/overridepolicies"
+    listed = await tenant.plane.karmada.client.get_json(path, Listed, params={"labelSelector": SUSPENDED})
+    return [one.metadata.name for one in listed.items or ()]
+
+
+async def test_what_has_a_switch_is_suspended_by_it(tenant: Tenant) -> None:
+    """By a policy that comes after the hold and goes after the release; what leaves is charged until then."""
+    if not tenant.plane.assets.workload_schemas:
+        pytest.skip("KARMADA_ASSETS has no workload-crds; see docs/e2e.md")
+    bindings = tenant.plane.karmada.bindings
+    await tenant.quota(3)
+    client = tenant.plane.karmada.client
+    async with beside(client, f"{FAIRWAY}/serviceclasses", service_class(URGENT, priority=1000)):
+        train = job_set("train", 3)
+        key = await tenant.submit(train, whole("a", "b"))
+        (cluster,) = await tenant.placed(key)
+        before = await switched(tenant, train, cluster, on=False)
+        await says(tenant, train, cluster, active=1, suspended=False)
+        await bindings.until_of(key, lambda one: one.says(cluster, "Suspended", "False"), "told to run")
+
+        await states(tenant, preemption={"withinClusterQueue": "LowerPriority"})
+        urgent = job("urgent", 2, service_class=URGENT)
+        urgent_key = await tenant.submit(urgent, aggregated(cluster))
+        await bindings.until_of(
+            key, lambda one: one.is_held and set(one.shares) == {cluster} and one.record is None, "held there"
+        )
+        still = await switched(tenant, train, cluster, on=True)
+        assert still["metadata"]["uid"] == before["metadata"]["uid"]
+        assert await suspending(tenant) == [f"suspended-by-fairway-{train.binding}"]
+        (view,) = await tenant.views(train)
+        assert f"suspended in cluster {cluster}, where 4 of its pods are still to go" in view.note
+        assert not tenant.pods(urgent)
+
+        await says(tenant, train, cluster, active=0, suspended=True)
+        await tenant.placed(urgent_key)
+        await tenant.running(urgent, 2)
+        await tenant.finish(urgent)
+        await bindings.until_of(key, lambda one: not one.is_held and set(one.shares) == {cluster}, "goes on")
+        after = await switched(tenant, train, cluster, on=False)
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert "suspend" not in after["spec"]
+
+        async def is_gone() -> bool:
+            return not await suspending(tenant)
+
+        await eventually(is_gone, "its policy is gone")
+        assert tenant.admissions(key) == 2

@@ -56,6 +56,8 @@ APPLIED = ("metadata", "annotations", "policy.karmada.io/applied-placement")
 ELASTIC: list[list[Obj]] = [[{"name": "m1", "replicas": pods}] for pods in (4, 2, 6)]
 """Where elastic work runs, as it starts, gives pods up and becomes whole."""
 OTHER_WRITES = {
+    ("create", "overridepolicies"),
+    ("delete", "overridepolicies"),
     ("patch", "clusterqueues/status"),
     ("patch", "localqueues/status"),
     ("patch", "resourceflavors/status"),
@@ -102,6 +104,10 @@ SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
     (
         test_suspending.test_a_place_that_was_kept_is_given_up,
         {Purpose.EVICT, Purpose.WAIT_ON, Purpose.GIVE_UP},
+    ),
+    (
+        test_suspending.test_a_switch_follows_what_the_binding_says,
+        {Purpose.ADMIT, Purpose.EVICT, Purpose.SWITCH},
     ),
     (test_lost.test_of_independent_pods_those_that_are_there_are_placed_anew, {Purpose.LEAVE_LOST}),
     (test_tampering.test_a_record_copied_to_a_new_binding_admits_nothing, {Purpose.ADMIT}),

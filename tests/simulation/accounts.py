@@ -133,24 +133,49 @@ def stays_in(binding: Obj) -> str:
 
 
 def stands_still(binding: Obj) -> str:
-    """The cluster where it is suspended, with no pods to be there; empty for none."""
+    """The cluster where it is suspended, with no pods to be there; empty for none. What has a switch stays
+    placed.
+    """
     where = stays_in(binding)
     if not where or not is_held(binding) or record_of(binding) is not None:
         return ""
-    shares = at(binding, "spec", "clusters", default=()) or ()
-    is_so = [(share["name"], share.get("replicas", 0)) for share in shares] == [(where, 0)]
+    shares: list[Obj] = at(binding, "spec", "clusters", default=[]) or []
+    is_there = [share["name"] for share in shares] == [where]
+    is_so = is_there and (has_switch(binding) or not shares[0].get("replicas"))
     return where if is_so and where not in ended_in(binding) else ""
 
 
+def has_switch(binding: Obj) -> bool:
+    """Whether it is suspended by its own switch."""
+    return bool(at(binding, "spec", "resource", "kind") == "JobSet")
+
+
 def leaving(binding: Obj) -> int:
-    """How many pods of what is suspended are still there, as is reported."""
+    """How many pods of what is suspended are still there, as is reported: all, of what does not count them
+    and does not say that there are none.
+    """
     where = stands_still(binding)
     found = 0
+    if where and has_switch(binding):
+        return 0 if where in _still_in(binding) else replicas(binding)
     for item in at(binding, "status", "aggregatedStatus", default=()) if where else ():
         if item["clusterName"] == where:
             status: Obj = item.get("status") or {}
             found += status.get("active", 0) + (status.get("terminating") or 0)
     return min(found, replicas(binding))
+
+
+def _still_in(binding: Obj) -> set[str]:
+    """Clusters where its JobSet is suspended and has no Jobs with pods."""
+    return {
+        item["clusterName"]
+        for item in at(binding, "status", "aggregatedStatus", default=())
+        if any(
+            one["type"] == "Suspended" and one["status"] == "True"
+            for one in at(item, "status", "conditions", default=())
+        )
+        and not any(one["active"] for one in at(item, "status", "replicatedJobsStatus", default=()))
+    }
 
 
 def record_of(binding: Obj) -> Obj | None:
@@ -192,7 +217,9 @@ def given_of(binding: Obj) -> list[Obj]:
 
 
 def placed(binding: Obj) -> int:
-    """How many replicas have a cluster."""
+    """How many replicas have a cluster, to run there."""
+    if stands_still(binding):
+        return 0
     return sum(share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=()))
 
 
@@ -202,7 +229,7 @@ def ended_in(binding: Obj) -> set[str]:
         item["clusterName"]
         for item in at(binding, "status", "aggregatedStatus", default=())
         if any(
-            one["type"] in ("Complete", "Succeeded", "Failed") and one["status"] == "True"
+            one["type"] in ("Complete", "Completed", "Succeeded", "Failed") and one["status"] == "True"
             for one in at(item, "status", "conditions", default=())
         )
     }

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from fairway.names import SUSPENDED
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
 from sandbox.simulation.objects import Obj, at
@@ -77,9 +78,13 @@ class Laws(Turns):
             self._wrote(written, before, after)
 
     def _guided(self, written: Written) -> None:
-        """A policy is changed only while what it is about is nowhere: templates that run may not change."""
+        """A policy that guides is changed only while what it is about is nowhere: templates that run may not
+        change.
+        """
         policy = written.after or written.before
         assert policy is not None
+        if SUSPENDED in policy["metadata"].get("labels", {}):
+            return
         owners = {one["uid"] for one in policy["metadata"]["ownerReferences"]}
         bindings = self.world.api.collection("resourcebindings").objects
         binding = next((one for one in bindings.values() if one["metadata"]["uid"] in owners), None)

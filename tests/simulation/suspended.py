@@ -7,11 +7,20 @@ import json
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from fairway.names import SUSPENDED
 from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.pods import Owner
-from tests.simulation.accounts import REQUEUE, cause_of, record_of, stands_still, stays_in
+from tests.simulation.accounts import (
+    REQUEUE,
+    cause_of,
+    has_switch,
+    is_held,
+    record_of,
+    stands_still,
+    stays_in,
+)
 from tests.simulation.displaced import Displacements
 from tests.simulation.places import shares
 
@@ -19,6 +28,8 @@ _NO_PODS: Final = "what stands still has no pods"
 _DONE: Final = "what it has done is not lost"
 _THERE: Final = "it goes on where it stands"
 _SAID: Final = "it stands still for as long as was said"
+_LET_GO: Final = "what is released is not suspended any more"
+_FOLLOWS: Final = "what suspends it comes after the hold, and goes after the release"
 _WITHIN_MS: Final = 30_000
 """How long Karmada may take to have its pods end, beside the time that they take themselves."""
 
@@ -41,6 +52,8 @@ class Suspensions(Displacements):
     given_up: int = 0
     _standing: dict[str, Standing] = field(default_factory=dict)
     """By key."""
+    _late_ms: dict[str, int] = field(default_factory=dict)
+    """By key of what is released, since when it is suspended all the same."""
 
     def _binding_changed(self, written: Written) -> None:
         super()._binding_changed(written)
@@ -67,7 +80,7 @@ class Suspensions(Displacements):
     def _stands_from(self, key: str, before: Obj, after: Obj, where: str) -> None:
         if set(shares(before)) != {where}:
             self._break(_THERE, key, f"suspended in {where}, and was on {shares(before)}")
-        if at(before, "spec", "resource", "kind") != "Job" or cause_of(after) not in (
+        if at(before, "spec", "resource", "kind") not in ("Job", "JobSet") or cause_of(after) not in (
             Cause.PREEMPTED,
             Cause.DRAINED,
         ):
@@ -99,6 +112,36 @@ class Suspensions(Displacements):
             if binding is not None:
                 self._has_done_no_less(key, binding)
                 self._has_no_pods(key, binding)
+        for key, binding in self.world.api.collection("resourcebindings").objects.items():
+            if has_switch(binding):
+                self._goes_on(key, binding)
+
+    def _guided(self, written: Written) -> None:
+        """What runs is charged in each moment: also between the writes of a policy and of its binding."""
+        super()._guided(written)
+        policy: Obj = written.after or written.before or {}
+        if SUSPENDED not in at(policy, "metadata", "labels", default={}):
+            return
+        uid = policy["metadata"]["ownerReferences"][0]["uid"]
+        for binding in self.world.api.collection("resourcebindings").objects.values():
+            if binding["metadata"]["uid"] == uid and bool(stands_still(binding)) is (written.after is None):
+                self._break(
+                    _FOLLOWS, written.key, f"{written.verb}, and it stands in {stands_still(binding)!r}"
+                )
+
+    def _goes_on(self, key: str, binding: Obj) -> None:
+        """What is released is suspended no more, within a while."""
+        members = [self.world.members[cluster] for cluster in shares(binding)]
+        owners = [self._owner_in(binding, member.name) for member in members]
+        is_calm = self.world.faults.is_calm() and not self._is_slow
+        is_late = record_of(binding) is not None and any(one and one.is_suspended for one in owners)
+        if not is_late or is_held(binding) or not is_calm or not all(one.is_reachable for one in members):
+            self._late_ms.pop(key, None)
+            return
+        now_ms = self.world.timeline.now_ms
+        late_ms = now_ms - self._late_ms.setdefault(key, now_ms)
+        if late_ms > _WITHIN_MS:
+            self._break(_LET_GO, key, f"in {', '.join(shares(binding))}, for {late_ms // 1000} s")
 
     def _has_done_no_less(self, key: str, binding: Obj) -> None:
         """It is the same Job there, and has done no less."""

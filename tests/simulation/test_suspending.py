@@ -4,10 +4,13 @@ from unittest import mock
 
 import pytest
 
-from queue_dispatcher.bindings import patches
+from queue_dispatcher.bindings import patches, reading
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.turn import suspending
-from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.cache import cache as caching
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.turn import bodies, suspending
+from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.demand import Placed
 from sandbox.simulation.member import Member
 from sandbox.simulation.objects import Obj
@@ -40,6 +43,34 @@ DRAINED = (
     .stop("main", policy="HoldAndDrain", at_s=50)
     .stop("main", policy="None", at_s=200)
 )
+# The same of JobSets, which a policy suspends: what of one has not ended runs from its beginning.
+SET_DISPLACED = (
+    TWO.queue("main", gpus=8, displaces="LowerPriority")
+    .submit("kept", gpus=4, runs_s=2_000, priority=5, clusters=("b",), at_s=1)
+    .submit("long", gpus=1, pods=4, kind="JobSet", runs_s=120, stops_s=5, gang=True, at_s=2)
+    .submit("urgent", gpus=4, runs_s=100, priority=10, clusters=("a",), at_s=50)
+)
+SET_CROWDED = (
+    TWO.queue("main", gpus=8, displaces="LowerPriority")
+    .submit("kept", gpus=4, runs_s=900, priority=5, clusters=("b",), at_s=1)
+    .submit("long", gpus=1, pods=4, kind="JobSet", runs_s=120, stops_s=5, gang=True, at_s=2)
+    .submit("urgent", gpus=4, runs_s=5_000, priority=10, clusters=("a",), at_s=50)
+)
+SET_DRAINED = (
+    TWO.queue("main", gpus=8)
+    .submit("x", gpus=1, pods=4, kind="JobSet", runs_s=100, gang=True, at_s=1)
+    .submit("y", gpus=2, kind="JobSet", runs_s=70, at_s=1)
+    .stop("main", policy="HoldAndDrain", at_s=50)
+    .stop("main", policy="None", at_s=200)
+)
+# There is room for both, and quota for one.
+ROOMY = (
+    Story(until_s=300, estimators=True)
+    .cluster("a", gpus=8)
+    .queue("main", gpus=4, displaces="LowerPriority")
+    .submit("long", gpus=1, pods=4, kind="JobSet", runs_s=120, stops_s=5, gang=True, at_s=2)
+    .submit("urgent", gpus=4, runs_s=100, priority=10, at_s=50)
+)
 
 
 def told(story: Story) -> tuple[World, Suspensions]:
@@ -65,25 +96,33 @@ def counts(laws: Suspensions) -> tuple[int, int, int]:
     return laws.suspended, laws.resumed, laws.given_up
 
 
-def test_what_is_displaced_goes_on_where_it_stood() -> None:
-    world = World(DISPLACED)
+@pytest.mark.parametrize("story", [DISPLACED, SET_DISPLACED])
+def test_what_is_displaced_goes_on_where_it_stood(story: Story) -> None:
+    world = World(story)
     world.timeline.run_until(world.at_ms(75))
     binding = world.binding("long")
     assert binding is not None
     assert stands_still(binding) == "a"
-    world, laws = well(DISPLACED)
+    world, laws = well(story)
     assert (counts(laws), laws.displaced) == ((1, 1, 0), 1)
     assert {"long", "urgent"} <= set(ended(world))
 
 
-def test_it_goes_elsewhere_once_it_has_waited_for_long() -> None:
-    world, laws = well(CROWDED)
+@pytest.mark.parametrize("story", [CROWDED, SET_CROWDED])
+def test_it_goes_elsewhere_once_it_has_waited_for_long(story: Story) -> None:
+    world, laws = well(story)
     assert counts(laws) == (1, 0, 1)
     assert "long" in ended(world)
 
 
-def test_what_is_drained_goes_on_afterwards() -> None:
-    world, laws = well(DRAINED)
+def test_what_leaves_no_quota_yet_is_waited_for() -> None:
+    world, laws = well(ROOMY)
+    assert (counts(laws), ended(world)) == ((1, 1, 0), ["long", "urgent"])
+
+
+@pytest.mark.parametrize("story", [DRAINED, SET_DRAINED])
+def test_what_is_drained_goes_on_afterwards(story: Story) -> None:
+    world, laws = well(story)
     assert (counts(laws), laws.drained) == ((2, 2, 0), 2)
     assert ended(world) == ["x", "y"]
 
@@ -100,12 +139,30 @@ FAULTS: tuple[FaultKind, ...] = (
 )
 
 
-@pytest.mark.parametrize("story", [DISPLACED, DRAINED])
+@pytest.mark.parametrize("story", [DISPLACED, DRAINED, SET_DISPLACED, SET_DRAINED])
 @pytest.mark.parametrize("kind", FAULTS)
 def test_it_is_so_whatever_goes_wrong(kind: FaultKind, story: Story) -> None:
     story = story.fault(kind, at_s=49, for_s=10, amount=2).fault(kind, at_s=150, for_s=10, amount=2)
     _, laws = well(story.fault(kind, at_s=199, for_s=10, amount=2))
     assert laws.suspended == laws.resumed > 0
+
+
+@pytest.mark.parametrize("amount", [1, 2, 3])
+def test_who_dies_between_the_writes_of_a_binding_and_its_policy_leaves_the_other_to_the_next(
+    amount: int,
+) -> None:
+    """The first write holds it; of those that let it go on the first says until when it waits."""
+    story = (
+        TWO.queue("main", gpus=8)
+        .submit("x", gpus=1, pods=4, kind="JobSet", runs_s=100, gang=True, at_s=1)
+        .stop("main", policy="HoldAndDrain", at_s=50)
+        .stop("main", policy="None", at_s=200)
+        .fault("kill_after_write", at_s=49, for_s=30, amount=1)
+        .fault("kill_after_write", at_s=199, for_s=30, amount=amount)
+    )
+    world, laws = well(story)
+    assert (counts(laws), ended(world)) == ((1, 1, 0), ["x"])
+    assert world.faults.counts["kill_after_write"] == (2 if amount < 3 else 1)
 
 
 def broken(story: Story) -> set[str]:
@@ -155,3 +212,44 @@ def test_a_law_sees_that_its_place_is_given_up_early() -> None:
 
 def _at_once(cache: object, entry: object, now: object) -> Purpose | None:
     return Purpose.GIVE_UP
+
+
+def test_a_law_sees_that_nothing_suspends_what_stands_still() -> None:
+    with mock.patch.object(suspending, "switched", _never):
+        assert "what stands still has no pods" in broken(SET_DRAINED)
+
+
+def test_a_law_sees_that_what_is_released_stays_suspended() -> None:
+    switched = suspending.switched
+
+    def never_goes(cache: Cache, entry: Entry) -> Companion | None:
+        companion = switched(cache, entry)
+        return companion if companion is not None and companion.body is not None else None
+
+    with (
+        mock.patch.object(suspending, "switched", never_goes),
+        mock.patch.object(bodies, "switched", never_goes),
+    ):
+        assert "what is released is not suspended any more" in broken(SET_DRAINED)
+
+
+def test_a_law_sees_that_what_suspends_it_goes_too_soon() -> None:
+    """Once its pods are gone, say."""
+
+    def has_pods(binding: Binding) -> bool:
+        return binding.suspended is not None and binding.suspended.leaving > 0
+
+    with (
+        mock.patch.object(caching, "calls_for_policy", has_pods),
+        mock.patch.object(suspending, "calls_for_policy", has_pods),
+    ):
+        assert "what suspends it comes after the hold, and goes after the release" in broken(SET_DRAINED)
+
+
+def test_a_law_sees_that_what_is_suspended_is_charged_nothing_before_its_pods_are_gone() -> None:
+    with mock.patch.object(reading, "is_still", return_value=True):
+        assert "quota is never exceeded by what we admitted" in broken(ROOMY)
+
+
+def _never(cache: Cache, entry: Entry) -> Companion | None:
+    return None

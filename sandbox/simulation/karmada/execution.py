@@ -9,7 +9,7 @@ A Work goes before the pods do: they hold what they have for their grace period.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sandbox.simulation.api_server import Client
 from sandbox.simulation.errors import ApiError, Conflict, NotFound
@@ -65,6 +65,7 @@ class Execution:
             return Controller(client.timeline, throttle, cost, reconcile, took_ms=lambda: rng.randint(2, 8))
 
         self._bindings = Informer(client, BINDINGS, self._heard)
+        self._overrides = Informer(client, OVERRIDE_POLICIES, self._told)
         self.sync = controller(self._sync_cost, self._sync)
         self.apply = controller(self._apply_cost, self._apply)
         self.collect = controller(lambda key: COLLECT_COST, self._collect)
@@ -73,8 +74,9 @@ class Execution:
             self._hear(name, member)
 
     def start(self) -> None:
-        """Begin to follow bindings."""
+        """Begin to follow bindings, and what their Works are made of besides."""
         self._bindings.start()
+        self._overrides.start()
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
@@ -94,6 +96,16 @@ class Execution:
                 self.collect.enqueue(work.key)
 
         member.changed = changed
+
+    def _told(self, key: str, before: Obj | None, now: Obj | None) -> None:
+        """Works are made anew whatever becomes of a policy about them, also while scheduling is suspended."""
+        for policy in (before, now):
+            selectors: Iterable[Obj] = at(policy or {}, "spec", "resourceSelectors", default=())
+            for one in selectors:
+                owner = f"{one.get('kind')}/{key.partition('/')[0]}/{one.get('name')}"
+                for cluster in self._members:
+                    if (work := self._by_owner.get((cluster, owner))) is not None:
+                        self.apply.enqueue(work.key)
 
     def _heard(self, key: str, before: Obj | None, now: Obj | None) -> None:
         if before is None or now is None or _version(before) != _version(now):

@@ -106,10 +106,13 @@ def template_status(kind: str, items: list[Obj], clusters: int) -> Obj | None:
         if count := sum(one.get(name, 0) for one in statuses):
             status[name] = count
     if clusters and ended.count("Complete") >= clusters:
-        types: Mapping[str, tuple[str, ...]] = {"PyTorchJob": ("Succeeded",)}
+        types: Mapping[str, tuple[str, ...]] = {"PyTorchJob": ("Succeeded",), "JobSet": ("Completed",)}
         kinds = types.get(kind, ("SuccessCriteriaMet", "Complete"))
         status["conditions"] = [{"type": one, "status": "True"} for one in kinds]
     return status
+
+
+_ENDS = ("Failed", "Complete", "Completed", "Succeeded")
 
 
 def _health(work: Work) -> str:
@@ -122,6 +125,6 @@ def _health(work: Work) -> str:
 
 def _ended(status: Obj) -> str:
     for one in status.get("conditions") or ():
-        if one.get("status") == "True" and one.get("type") in ("Failed", "Complete", "Succeeded"):
+        if one.get("status") == "True" and one.get("type") in _ENDS:
             return "Failed" if one["type"] == "Failed" else "Complete"
     return ""

@@ -141,6 +141,30 @@ def test_what_was_suspended_is_cleared_to_where_it_was() -> None:
     assert patch["spec"] == {"suspension": {"scheduling": True}, "clusters": [{"name": "m1"}]}
 
 
+JOB_SET: Object = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "namespace": "ns",
+    "name": "train",
+}
+COMPONENTS: list[Object] = [{"name": "workers", "replicas": 4}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "stays"),
+    [({}, {"name": "m1", "replicas": 4}), ({"components": COMPONENTS, "replicas": 0}, {"name": "m1"})],
+    ids=["replicas", "components"],
+)
+def test_what_has_a_switch_stays_placed_as_it_is(spec: Object, stays: Object) -> None:
+    one = binding(placed={"m1": 4}, record=record(), held=False, spec={"resource": JOB_SET, **spec})
+    assert patches.suspend(one, SUSPENDED)["spec"] == {
+        "suspension": {"scheduling": True},
+        "clusters": [stays],
+    }
+    elsewhere = binding(placed={"m2": 4}, requeue=SUSPENDED, spec={"resource": JOB_SET, **spec})
+    assert patches.clear(elsewhere)["spec"] == {"suspension": {"scheduling": True}, "clusters": [stays]}
+
+
 def test_nothing_is_suspended_without_saying_where() -> None:
     with pytest.raises(ValueError, match="expected where"):
         patches.suspend(binding(), requeue())

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from fairway.kube.objects import ObjectMeta
+from fairway.names import GUIDANCE
+from queue_dispatcher.bindings import suspending_policy
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.override_policy import policy_name
 from queue_dispatcher.cache.overrides import KEPT_FIELDS, OverridePolicyObject, Overrides
@@ -162,3 +164,22 @@ def test_ours_are_known_and_touch_nobody() -> None:
     assert not overrides.touch(of.workload, [POD])
     overrides.policies.delete(f"{of.namespace}/{policy_name(of)}")
     assert not overrides.has_ours(of)
+
+
+def test_what_suspends_a_workload_is_ours_alone_and_told_by_its_binding() -> None:
+    told: list[str] = []
+    overrides, made = Overrides(suspends=told.append), binding()
+    theirs = policy("/spec/suspend", namespace=made.namespace)
+    named = ObjectMeta(suspending_policy.policy_name(made), "ns")
+    overrides.policies.upsert(msgspec.structs.replace(theirs, metadata=named))
+    assert not overrides.suspend(made)
+    ours = ObjectMeta(suspending_policy.policy_name(made), "ns", labels={GUIDANCE: "true"})
+    overrides.policies.upsert(OverridePolicyObject(metadata=ours))
+    assert overrides.suspend(made)
+    assert not overrides.set_any(made.workload, ["/spec/suspend"])
+    overrides.policies.delete(f"ns/{ours.name}")
+    assert not overrides.suspend(made)
+    # That guides others, or the same, says nothing of it.
+    guides = ObjectMeta(policy_name(made), "ns", labels={GUIDANCE: "true"})
+    overrides.policies.upsert(OverridePolicyObject(metadata=guides))
+    assert (overrides.suspend(made), told) == (False, [made.key] * 3)

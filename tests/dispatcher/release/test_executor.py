@@ -82,6 +82,7 @@ class Notes:
     unwanted: set[str] = field(default_factory=set)
     first: Companion | None = None
     firsts: dict[str, Companion] = field(default_factory=dict)
+    body: Mapping[str, object] | None = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
 
     async def at_rest(self) -> None:
@@ -91,7 +92,7 @@ class Notes:
         if write.uid in self.unwanted:
             return None
         first = self.firsts.get(write.uid, self.first)
-        return Prepared(write.uid, {}, Preconditions(write.uid, "1"), first)
+        return Prepared(write.uid, self.body, Preconditions(write.uid, "1"), first)
 
     def saw(self, obj: str) -> None:
         self.told.append(f"saw {obj}")
@@ -423,20 +424,20 @@ GUIDED = [
 ]
 
 
-@pytest.mark.parametrize(("body", "told"), [({}, "would keep its pods"), (None, "stop an older policy")])
+@pytest.mark.parametrize("body", [{}, None], ids=["to be there", "to be gone"])
 def test_what_is_needed_and_refused_is_told_and_the_write_is_not_made(
-    body: Mapping[str, object] | None, told: str
+    body: Mapping[str, object] | None,
 ) -> None:
     async def scenario() -> None:
         scene = Scene()
-        scene.reconciler.first = Companion("policy", body, is_needed=True)
+        scene.reconciler.first = Companion("policy", body, "keep its pods")
         no = Forbidden("policy", 403, "no")
         scene.server.answers = {"policy": [no, no]}
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
         assert scene.server.patched == ["policy", "policy"]
         assert scene.reconciler.told == ["refused a", "dropped b"]
-        assert told in scene.reconciler.messages["a"]
+        assert scene.reconciler.messages["a"].startswith("nothing would keep its pods: ")
         assert scene.outcomes == ["forbidden", "forbidden"]
 
     asyncio.run(scenario())
@@ -457,6 +458,30 @@ def test_what_comes_first_is_there_before_the_write(
         scene.executor.submit([admit("a")])
         await scene.settle()
         assert (scene.server.patched, scene.reconciler.told, scene.outcomes) == (sent, told, outcomes)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answers", "told", "outcomes"),
+    [
+        ([], ["applied a"], ["applied"]),
+        ([Forbidden("policy", 403, "no")], ["refused a"], ["forbidden"]),
+        ([DOWN], ["dropped a"], ["unreachable"]),
+    ],
+)
+def test_where_there_is_nothing_to_write_beside_it_nothing_is_patched(
+    answers: list[PatchResult[str] | KubeError], told: list[str], outcomes: list[str]
+) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.first = Companion("policy", {}, "suspend it in its cluster")
+        scene.reconciler.body = None
+        scene.server.answers = {"policy": answers}
+        scene.executor.submit([Write("a", "a", Purpose.SWITCH)])
+        await scene.settle()
+        assert scene.server.patched == ["policy"]
+        assert (scene.reconciler.told, scene.outcomes) == (told, outcomes)
 
     asyncio.run(scenario())
 

@@ -22,6 +22,7 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
+from queue_dispatcher.cache.overrides import OverridePolicyObject
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
@@ -45,7 +46,12 @@ from tests.dispatcher.scenarios.objects import Obj, Options
 EPOCH_MS = 1_800_000_000_000
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
 DEPLOYMENTS = ResourceKind("deployments.apps", "/apis/apps/v1/deployments", TemplateObject)
-TEMPLATES = {"Job": ("batch/v1", JOBS), "Deployment": ("apps/v1", DEPLOYMENTS)}
+JOB_SETS = ResourceKind("jobsets.jobset.x-k8s.io", "/apis/jobset.x-k8s.io/v1alpha2/jobsets", TemplateObject)
+TEMPLATES = {
+    "Job": ("batch/v1", JOBS),
+    "Deployment": ("apps/v1", DEPLOYMENTS),
+    "JobSet": ("jobset.x-k8s.io/v1alpha2", JOB_SETS),
+}
 SCOPE = Scope(builtin_catalogue())
 HUNDRED = {"m1": 100}
 
@@ -58,8 +64,10 @@ class Plane:
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
     of which nobody knows; ``witnesses``: where pods would go in each, ``witnesses_of``: of these workloads,
     by name. ``needed``: by workload and cluster, who has to end there for it, by name; ``gives``: with how
-    many pods, of those that run on. ``told``: what was to be there before each write. ``companions``: what
-    came before the last release, by name; ``gangs``: what was asked last, by name and cluster.
+    many pods, of those that run on. ``told``: what was to be there before each write. ``policies``: the
+    OverridePolicies that suspend, by name; ``refusal``: why none can be written; ``lags``: their watch does
+    not tell. ``companions``: what came before the last release, by name; ``gangs``: what was asked last, by
+    name and cluster.
     """
 
     def __init__(
@@ -84,6 +92,9 @@ class Plane:
         self.needed: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
         self.gives: Mapping[str, int] = {}
         self.told: list[Companion | None] = []
+        self.policies: dict[str, Obj] = {}
+        self.refusal = ""
+        self.lags = False
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
         self.restart()
@@ -122,6 +133,8 @@ class Plane:
             self._sinks[kind.name].upsert(_as(kind, obj))
         for name in self.bindings:
             self.cache.bindings.upsert(self._stated(name))
+        for policy in self.policies.values():
+            self.cache.overrides.policies.upsert(_policy(policy))
         hear(self.state, Led(True), self.now)
 
     def feed(self, kind: ResourceKind[Any], obj: Obj) -> None:
@@ -176,6 +189,10 @@ class Plane:
         kind = options.get("kind", "Job")
         if kind == "Deployment":
             job["spec"] = {"replicas": pods, "template": job["spec"]["template"]}
+        if kind == "JobSet":
+            of = {"parallelism": pods, "completions": pods, "template": job["spec"]["template"]}
+            job["spec"] = {"replicatedJobs": [{"name": "workers", "template": {"spec": of}}]}
+        options.setdefault("api_version", TEMPLATES[kind][0])
         self.feed(TEMPLATES[kind][1], job)
         made = objects.binding(name, **options)
         made["metadata"] |= {"namespace": "team", "uid": name, "generation": 0}
@@ -288,6 +305,12 @@ class Plane:
         self.told.append(prepared.first)
         if write.purpose is Purpose.ADMIT:
             self.companions[write.uid] = prepared.first
+        if write.purpose is Purpose.SWITCH and prepared.first is not None:
+            fate = Fate.REFUSED if self.refusal else Fate.APPLIED
+            if not self.refusal:
+                self.switch(prepared.first)
+            hear(self.state, Wrote(write, fate, self.refusal), self.now)
+            return
 
         def patched(obj: Obj) -> None:
             new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))
@@ -297,6 +320,23 @@ class Plane:
         self._change(write.uid, patched)
         hear(self.state, Saw(self._stated(write.uid)), self.now)
         hear(self.state, Wrote(write, Fate.APPLIED), self.now)
+
+    def switch(self, companion: Companion) -> None:
+        """The policy is as it is to be, and the watch tells."""
+        name = companion.path.rpartition("/")[2]
+        if companion.body is None:
+            del self.policies[name]
+            self.cache.overrides.policies.delete(f"team/{name}")
+        else:
+            self.policies[name] = msgspec.json.decode(msgspec.json.encode(companion.body))
+            if not self.lags:
+                self.cache.overrides.policies.upsert(_policy(self.policies[name]))
+
+    def override(self, name: str, path: str) -> None:
+        """Somebody else's policy sets this in all workloads of the namespace."""
+        rule = {"overriders": {"plaintext": [{"path": path, "operator": "add", "value": False}]}}
+        stated = {"metadata": {"name": name, "namespace": "team"}, "spec": {"overrideRules": [rule]}}
+        self.cache.overrides.policies.upsert(_policy(stated))
 
     def answer(self, probing: Probing) -> None:
         """The estimators answer."""
@@ -358,6 +398,10 @@ class Plane:
 
     # What is to be seen.
 
+    def template(self, kind: ResourceKind[Any], name: str) -> Obj:
+        """The workload's own object."""
+        return next(obj for of, obj in self._fed if of is kind and obj["metadata"]["name"] == name)
+
     def entry(self, name: str) -> Entry:
         return self.cache.entries[name]
 
@@ -393,6 +437,10 @@ class Plane:
 
 def _named(obj: Obj) -> tuple[object, object]:
     return obj["metadata"].get("namespace"), obj["metadata"]["name"]
+
+
+def _policy(obj: Obj) -> OverridePolicyObject:
+    return msgspec.json.decode(msgspec.json.encode(obj), type=OverridePolicyObject)
 
 
 def _as(kind: ResourceKind[Any], obj: Obj) -> object:
