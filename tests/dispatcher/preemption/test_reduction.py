@@ -79,3 +79,13 @@ def test_who_uses_no_more_than_it_owns_keeps_it(case: tuple[Ledger, list[Candida
     gone = too_many(ledger, name, [cell for cell, _ in ledger.beyond(name)], running)
     for one in gone:
         assert any(before.balance(one.queue, cell) < 0 for cell, _ in one.charge)
+
+
+def test_of_the_lowest_priority_but_owned_it_is_not_the_first_to_go() -> None:
+    ledger = Ledger(QuotaTree([root("org"), queue("a", "org", gpu=2), queue("b", "org", gpu=2)], TABLE))
+    borrows = Candidate("borrows", "a", charge(gpu=4), 1, 0, 0, ())
+    owned = Candidate("owned", "b", charge(gpu=2), 0, 0, 1, ())
+    for one in (borrows, owned):
+        ledger.charge(one.queue, one.charge)
+    cells = [cell for cell, _ in ledger.beyond("org")]
+    assert [one.id for one in too_many(ledger, "org", cells, [owned, borrows])] == ["borrows"]
