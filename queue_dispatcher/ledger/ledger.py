@@ -11,6 +11,7 @@ queue may still use all that it does not lend, because no queue outside can have
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -339,15 +340,19 @@ class Ledger:
 
     def over(self, queue: str, cell: Cell) -> int:
         """How much more than it may the queue uses, with those below it: beyond its own limit, or of what it
-        borrows as much as a queue above it lacks; never below 0.
+        borrows as much as a queue above it lacks and would have again; never below 0.
         """
         path = self.tree.paths.get(queue)
         if path is None:
             return 0
-        balances, _, borrowing, _ = self._columns[cell]
-        own = balances[path[0]]
-        above = (min(-own, -(balances[node] + borrowing[node])) for node in path[1:])
-        return max(0, -(own + borrowing[path[0]]), *above)
+        balances, _, borrowing, lending = self._columns[cell]
+        back = -balances[path[0]]
+        over = max(0, back - borrowing[path[0]])
+        for below, node in pairwise(path):
+            # What a queue in between keeps to itself does not come back to those above it.
+            back = min(back, lending[below] - balances[below])
+            over = max(over, min(back, -(balances[node] + borrowing[node])))
+        return over
 
     def beyond(self, queue: str) -> Charge:
         """By cell, where it is anything, `over`."""

@@ -84,6 +84,10 @@ SHOWN = {
     names.HELD_AT: "tests/dispatcher/scenarios/test_scope.py::test_what_becomes_of_what_was_held",
     names.ADMISSION: f"{_RECORD}::test_a_record_comes_back_and_equal_records_give_equal_text",
     names.CHECK_PREFIX: "tests/dispatcher/turn/test_checks.py::test_what_the_answers_mean",
+    names.SUSPENDED: (
+        "tests/dispatcher/cache/test_overrides.py"
+        "::test_what_suspends_a_workload_is_ours_alone_and_told_by_its_binding"
+    ),
     names.REQUEUE: f"{_RECORD}::test_a_requeue_record_comes_back",
     own.GANG: f"{_ANNOTATIONS}::test_fairways_gang_says_how_many_pods_start_together",
     own.REQUIRED: f"{_ANNOTATIONS}::test_fairways_own_topology",

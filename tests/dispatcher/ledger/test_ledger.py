@@ -290,3 +290,26 @@ def test_a_chain_of_a_thousand_queues_is_no_trouble() -> None:
     books.charge("q999", charge(gpu=1000))
     assert books.used("q0", GPU) == 1000
     assert books.available("q500", GPU) == 0
+
+
+@pytest.mark.parametrize(
+    ("lends", "over"),
+    [
+        pytest.param(None, {"a": 1, "mid": 0, "c": 1, "org": 1}, id="what is lent would come back"),
+        pytest.param(2, {"a": 1, "mid": 0, "c": 1, "org": 1}, id="as far as it is lent"),
+        pytest.param(
+            1, {"a": 0, "mid": 0, "c": 1, "org": 1}, id="what is kept in between comes back to nobody"
+        ),
+    ],
+)
+def test_who_uses_more_than_it_may_once_quotas_were_lowered(lends: int | None, over: dict[str, int]) -> None:
+    """``c`` borrows 2 and ``a`` 1, of the 2 that ``mid`` owns."""
+    made = ledger(
+        root("org"),
+        queue("mid", "org", gpu=owns(2, lends=lends)),
+        queue("a", "mid", gpu=0),
+        queue("c", "org", gpu=0),
+        used={"a": {"gpu": 1}, "c": {"gpu": 2}},
+    )
+    assert {name: made.over(name, GPU) for name in over} == over
+    assert all(not made.available(name, GPU) for name, amount in over.items() if amount)
