@@ -35,15 +35,22 @@ _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What suspends a workload in its own object: at which JSON pointer what has to stand."""
+    """What suspends a workload in its own object: ``true`` at this JSON pointer; or an object, where that
+    is to have it in a ``field``.
+    """
 
     pointer: str
-    value: bool | Mapping[str, bool]
+    field: str = ""
+
+    @property
+    def value(self) -> object:
+        """What has to stand there."""
+        return {self.field: True} if self.field else True
 
 
-SUSPEND: Final = Switch("/spec/suspend", True)
-RUN_POLICY: Final = Switch("/spec/runPolicy/suspend", True)
-WHOLE_RUN_POLICY: Final = Switch("/spec/runPolicy", {"suspend": True})
+SUSPEND: Final = Switch("/spec/suspend")
+RUN_POLICY: Final = Switch("/spec/runPolicy/suspend")
+WHOLE_RUN_POLICY: Final = Switch("/spec/runPolicy", "suspend")
 """Of an object that has no such policy yet: under what is not there nothing can be added."""
 
 _TRAINING = ("kubeflow.org/training-operator", "kubeflow.org/mpi-operator")

@@ -311,6 +311,15 @@ def test_what_does_not_stop_is_taken_off(spec: dict[str, Any]) -> None:
     assert (stands(made), stay(made), switch(made), made.charged()) == (TAKEN_OFF, None, None, 0)
 
 
+def test_what_has_stopped_stands_still_for_as_long_as_its_queue_is_drained() -> None:
+    made = plane()
+    runs(made)
+    drained(made)
+    reports(made, STILL)
+    made.passes(2 * STOPS_MS / 1000, step_s=10)
+    assert (stands(made), switch(made), made.charged()) == (STANDS, ON, 0)
+
+
 def test_what_is_in_a_cluster_that_is_lost_is_not_said_not_to_stop() -> None:
     made = plane()
     runs(made)
@@ -341,6 +350,15 @@ def test_what_no_policy_of_ours_could_suspend_is_taken_off(change: Callable[[Pla
     change(made)
     drained(made)
     assert (stands(made), stay(made), switch(made)) == (TAKEN_OFF, None, None)
+
+
+def test_what_comes_to_be_copied_while_it_stands_still_is_taken_off() -> None:
+    made = plane()
+    runs(made)
+    drained(made)
+    copied(made)
+    made.passes(10)
+    assert (stands(made), switch(made)) == (TAKEN_OFF, None)
 
 
 def test_what_others_set_elsewhere_does_not_matter() -> None:
