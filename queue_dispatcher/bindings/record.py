@@ -54,6 +54,7 @@ class AdmissionRecord:
     ``not_before_ms``: its growth is not to be admitted before, epoch milliseconds; 0 for at once. ``grown``:
     whether this is of growth, and some of it was placed before. ``began_ms``: when all of it was first
     placed, of what has grown since, and where that was long after its admission; else 0. Epoch milliseconds.
+    ``displaced``: how many times in a row it was before, by `queue_dispatcher.preemption.pause`.
     """
 
     id: str
@@ -74,6 +75,7 @@ class AdmissionRecord:
     decision: Decision | None = None
     grown: bool = False
     began_ms: int = 0
+    displaced: int = 0
 
 
 class _Decision(KubeStruct, frozen=True):
@@ -101,6 +103,7 @@ class _Record(KubeStruct, frozen=True):
     decision: _Decision | None = None
     grown: bool = False
     began_at: str = ""
+    displaced: int = 0
 
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -145,6 +148,8 @@ def write_record(record: AdmissionRecord) -> str:
         value["grown"] = True
     if record.began_ms:
         value["beganAt"] = format_ms(record.began_ms)
+    if record.displaced:
+        value["displaced"] = record.displaced
     return encode(value)
 
 
@@ -173,6 +178,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
         decision=None if raw.decision is None else _decision(raw.decision),
         grown=raw.grown,
         began_ms=read_moment("beganAt", raw.began_at) if raw.began_at else 0,
+        displaced=in_range("displaced", raw.displaced, 0, MAX_TRIES),
     )
 
 

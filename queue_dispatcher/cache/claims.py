@@ -9,9 +9,8 @@ from typing import Final
 
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.preemption.pause import pause_ms
 
-COOLDOWN_MS: Final = 60_000
-"""What was displaced is admitted again after so long at the earliest."""
 CLAIMED_MS: Final = 600_000
 """For so long the room of what was displaced is kept, since its pods may take that long to go."""
 
@@ -35,7 +34,7 @@ class Claims:
         if self._by.get(entry.uid) != requeue.by:
             self.drop(entry.uid)
             self._by[entry.uid] = requeue.by
-        until_ms = requeue.not_before_ms - COOLDOWN_MS + CLAIMED_MS
+        until_ms = requeue.not_before_ms - pause_ms(requeue.displaced) + CLAIMED_MS
         self._until.setdefault(requeue.by, {})[entry.uid] = until_ms
 
     def drop(self, uid: str) -> None:

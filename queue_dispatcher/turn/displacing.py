@@ -131,9 +131,7 @@ class _Look:
         preemptor = Preemptor(
             item.id, item.queue, queue.preemption, item.priority, item.enqueued_ms, way.charge
         )
-        may_go = candidates(
-            cache, self._ledger, preemptor, short_of(self._ledger, self._capacity, preemptor), self._now
-        )
+        may_go = self._candidates(preemptor)
         if not may_go:
             return []
         offers: Iterable[Offer] = (Offer(""),)
@@ -145,6 +143,13 @@ class _Look:
             offers = self._offers(known, may_go)
         plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
         return plan or []
+
+    def _candidates(self, preemptor: Preemptor) -> list[Candidate]:
+        cache, short = self._cache, short_of(self._ledger, self._capacity, preemptor)
+        found = candidates(cache, self._ledger, preemptor, short, self._now)
+        going = ((uid, displaced.by) for uid, displaced in cache.ends.displaced_by.items())
+        before = cache.precedences.of(preemptor.queue).before(preemptor.id, going)
+        return [one for one in found if before.isdisjoint(one.members)]
 
     def _asked(
         self, way: Alternative, probe: str, preemptor: Preemptor, may_go: Sequence[Candidate]

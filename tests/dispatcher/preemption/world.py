@@ -1,6 +1,6 @@
 """Builders of what runs in a tree of queues, and of who wants in."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
@@ -48,9 +48,12 @@ class World:
         queues = queues_of(self.ledger, preemptor, short)
         return [one for one in self.running if one.queue in queues and may_displace(preemptor, one, short)]
 
-    def plan(self, one: Candidate, offers: Iterable[Offer] = (Offer(""),)) -> Plan | None:
+    def plan(
+        self, one: Candidate, offers: Iterable[Offer] = (Offer(""),), kept: Collection[str] = ()
+    ) -> Plan | None:
+        """``kept``: those that it may not displace, by id."""
         preemptor = self.preemptor(one)
-        candidates = self.candidates(preemptor)
+        candidates = [of for of in self.candidates(preemptor) if of.id not in kept]
         return best_plan(self.ledger, self.capacity, preemptor, candidates, offers, 1_000_000)
 
     def victims(self, one: Candidate) -> list[str] | None:
