@@ -15,6 +15,12 @@ CLAIMED_MS: Final = 600_000
 """For so long the room of what was displaced is kept, since its pods may take that long to go."""
 
 
+def stopped_ms(requeue: RequeueRecord) -> int:
+    """When it was stopped that was displaced, or whose queue was drained, epoch milliseconds."""
+    paused_ms = pause_ms(requeue.displaced) if requeue.cause is Cause.PREEMPTED else 0
+    return requeue.not_before_ms - paused_ms
+
+
 class Claims:
     """By item, those that were displaced for it, and until when it has a claim to their room, epoch
     milliseconds.
@@ -34,8 +40,7 @@ class Claims:
         if self._by.get(entry.uid) != requeue.by:
             self.drop(entry.uid)
             self._by[entry.uid] = requeue.by
-        until_ms = requeue.not_before_ms - pause_ms(requeue.displaced) + CLAIMED_MS
-        self._until.setdefault(requeue.by, {})[entry.uid] = until_ms
+        self._until.setdefault(requeue.by, {})[entry.uid] = stopped_ms(requeue) + CLAIMED_MS
 
     def drop(self, uid: str) -> None:
         """It is gone, or has started again."""

@@ -5,18 +5,22 @@ cluster is asked which of those that may go have to; then whole plans are compar
 its victims are marked, and evicted as all others are (`queue_dispatcher.turn.evictions`). Until it starts,
 what they leave is kept for whom they leave it to, as with any reservation.
 
-A plan is called off once nobody waits for it any more; whom it has not reached yet stays. It is given up
-after a while if its victims do not go.
+A plan is called off once nobody waits for it any more; whom it has not reached yet stays. Whoever waits is
+looked at again as long as it does, counting whom it has displaced as gone: where others of more right have
+taken what was left, quotas have changed or its victims do not go, another plan is made, a few times; and once
+there is none its claim is given up, so that nothing stands idle for what cannot come about.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.claims import CLAIMED_MS
+from queue_dispatcher.cache.claims import CLAIMED_MS, stopped_ms
 from queue_dispatcher.cache.ends import Displaced
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Alternative, Item
@@ -25,9 +29,10 @@ from queue_dispatcher.cycle.reserving import Waiter
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
+from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor
-from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
+from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, lacking, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
 from queue_dispatcher.turn.displaceable import candidates, places_of
 from queue_dispatcher.turn.probing import asked_about
@@ -40,12 +45,15 @@ MAX_LOOKS: Final = 8
 FRESH_MS: Final = 5_000
 """What was said about who has to go holds for so long."""
 AGAIN_MS: Final = 10_000
-"""Who found no plan looks again after so long."""
+"""Who found no plan looks again after so long, and who has one and still waits."""
+MAX_TRIES: Final = 3
+"""So many plans are made for one workload, one after the other, and none for a while."""
 
 
 def claims_of(state: TurnState, now: Moment) -> frozenset[str]:
     """The items for which others are being displaced, or were and may still be on their way out."""
-    return frozenset((*state.displacements, *state.cache.claims.at(now.day_ms)))
+    written = (one for one in state.cache.claims.at(now.day_ms) if one not in state.unclaimed)
+    return frozenset((*state.displacements, *written))
 
 
 def told_of(state: TurnState) -> dict[str, str]:
@@ -62,14 +70,26 @@ def told_of(state: TurnState) -> dict[str, str]:
 
 
 def keep_displacements(state: TurnState, now: Moment) -> None:
-    """Call off what nobody waits for any more, and give up what does not come about."""
+    """Call off what nobody waits for any more, and see to another plan where one cannot come about."""
+    cache, again = state.cache, state.displaces_again_ms
+    state.unclaimed = {item_id for item_id in state.unclaimed if cache.present(item_id) is not None}
+    if not state.displacements:
+        return
+    ledger, capacity = _ledger_then(state, now, until=""), _capacity(state)
     for item_id, one in list(state.displacements.items()):
-        is_over = now.elapsed_ms - one.since_ms >= CLAIMED_MS
-        if not is_over and _waits(state.cache, one.item):
+        queue = one.item.queue
+        if not _waits(cache, one.item) or queue not in ledger.tree.paths:
+            state.call_off(item_id)
             continue
-        state.call_off(item_id)
+        is_over = now.elapsed_ms - one.since_ms >= CLAIMED_MS
         if is_over:
-            state.displaces_again_ms[item_id] = now.elapsed_ms + CLAIMED_MS
+            one = replace(one, since_ms=now.elapsed_ms, avoids=one.avoids | {one.plan.cluster})
+        if is_over or lacking(ledger, capacity, queue, one.charge):
+            state.displacements[item_id] = replace(one, is_void=True)
+            state.stay(item_id)
+            again.pop(item_id, None)
+        else:
+            ledger.charge(queue, one.charge)
 
 
 def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
@@ -79,15 +99,18 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
     again = state.displaces_again_ms
     for item_id in [item_id for item_id, at_ms in again.items() if at_ms <= now.elapsed_ms]:
         del again[item_id]
-    begun = state.displacements
+    looking = {one.item.id for one in decision.preemptors}
+    for item_id in [of for of, one in state.displacements.items() if one.is_void and of not in looking]:
+        state.give_up(item_id)
+    going = {displaced.by for displaced in state.cache.ends.displaced_by.values()}
     due = (
         one
         for one in decision.preemptors
-        if one.item.id not in begun and one.item.id not in again and _waits(state.cache, one.item)
+        if one.item.id not in going and one.item.id not in again and _waits(state.cache, one.item)
     )
     asking: list[Probing] = []
     for waiter in islice(due, MAX_LOOKS):
-        if len(state.displacements) < MAX_DISPLACEMENTS:
+        if waiter.item.id in state.displacements or len(state.displacements) < MAX_DISPLACEMENTS:
             asking += _Look(state, waiter, now).look()
     return asking
 
@@ -108,22 +131,33 @@ class _Look:
         self._ways = waiter.ways
         # Then it is looked for as soon as there is an answer.
         self._is_being_asked = False
-        self._ledger = _ledger_then(state)
-        totals = state.cache.charges.ledger.totals
-        self._capacity = {cell: free + totals.get(cell, 0) for cell, free in state.cache.envelope().items()}
+        self._before = state.displacements.get(self._item.id)
+        self._ledger, self._capacity = _ledger_then(state, now, until=self._item.id), _capacity(state)
 
     def look(self) -> list[Probing]:
         """Begin the plan for the first way to charge it that has one; else what is to be asked for that."""
         asking: list[Probing] = []
+        state, item_id = self._state, self._item.id
         for way in self._ways:
             found = self._plan(way)
             if isinstance(found, Plan):
-                self._begin(way, found)
+                state.displaces_again_ms[item_id] = self._now.elapsed_ms + AGAIN_MS
+                if found.victims:
+                    self._begin(way, found)
+                elif self._before is not None and self._before.is_void:
+                    self._give_up(AGAIN_MS)
                 return []
             asking += found
         if not asking and not self._is_being_asked:
-            self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
+            self._give_up(AGAIN_MS)
         return asking
+
+    def _give_up(self, again_ms: int) -> None:
+        """Nothing that could be done would let it start: its claim ends, if it has one."""
+        state, item_id = self._state, self._item.id
+        state.displaces_again_ms[item_id] = self._now.elapsed_ms + again_ms
+        if self._before is not None:
+            state.give_up(item_id)
 
     def _plan(self, way: Alternative) -> Plan | list[Probing]:
         item, cache, estimates = self._item, self._cache, self._state.estimates
@@ -132,7 +166,7 @@ class _Look:
             item.id, item.queue, queue.preemption, item.priority, item.enqueued_ms, way.charge
         )
         may_go = self._candidates(preemptor)
-        if not may_go:
+        if not may_go and self._before is None:
             return []
         offers: Iterable[Offer] = (Offer(""),)
         probe = own_probe(item, way)
@@ -140,6 +174,9 @@ class _Look:
             known = estimates.victims.get(probe)
             if known is None or self._now.elapsed_ms - known.told_ms > FRESH_MS:
                 return self._asked(way, probe, preemptor, may_go)
+            before = self._before
+            if before is not None and not before.is_void and known.is_silent(before.plan.cluster):
+                return Plan(before.plan.cluster, ())
             offers = self._offers(known, may_go)
         plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
         return plan or []
@@ -159,6 +196,8 @@ class _Look:
         leaving: dict[str, list[tuple[WorkloadReference, int]]] = {}
         in_order = permitted(self._ledger, self._capacity, preemptor, may_go)
         place = {one.id: number for number, one in enumerate(in_order)}
+        for cluster, workload in self._before.places if self._before is not None else ():
+            leaving.setdefault(cluster, []).append((workload, -1))
         for cluster, entry, one in places_of(self._cache, in_order):
             leaving.setdefault(cluster, []).append((entry.binding.workload, place[one.id]))
         endings = {cluster: tuple(of) for cluster, of in leaving.items()}
@@ -170,19 +209,34 @@ class _Look:
 
     def _offers(self, known: VictimsAnswer, may_go: Sequence[Candidate]) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
+        before = self._before
+        gone_from = {(of, name_of(workload)) for of, workload in before.places} if before is not None else ()
+        avoids = before.avoids if before is not None else ()
         placed = places_of(self._cache, may_go)
         at = {(cluster, name_of(entry.binding.workload)): one for cluster, entry, one in placed}
         for cluster in known.fits:
             yield Offer(cluster)
         for cluster, room in known.rooms.items():
-            needed = [at.get((cluster, name)) for name in room.workloads]
+            if cluster in avoids:
+                continue
+            left = [name for name in room.workloads if (cluster, name) not in gone_from]
+            needed = [at.get((cluster, name)) for name in left]
             gone = {one.id: one for one in needed if one is not None}
             if None not in needed:
                 yield Offer(cluster, tuple(gone.values()))
 
     def _begin(self, way: Alternative, plan: Plan) -> None:
-        state, item, now = self._state, self._item, self._now
-        state.displacements[item.id] = Displacement(item, way.charge, plan, now.elapsed_ms)
+        state, item, now, before = self._state, self._item, self._now, self._before
+        victims = places_of(self._cache, [one.candidate for one in plan.victims])
+        places = tuple((cluster, entry.binding.workload) for cluster, entry, _ in victims)
+        made = Displacement(item, way.charge, plan, now.elapsed_ms, places=places)
+        if before is not None:
+            if before.tries == MAX_TRIES:
+                self._give_up(CLAIMED_MS)
+                return
+            made = replace(made, tries=before.tries + 1, places=before.places + places, avoids=before.avoids)
+        state.displacements[item.id] = made
+        state.unclaimed.discard(item.id)
         for one in plan.victims:
             displaced = Displaced(item.id, _why(one.relation, item, one.candidate))
             for uid in one.candidate.members:
@@ -197,20 +251,34 @@ class _Look:
             state.estimates.foretell(probe, room, elapsed_ms=now.elapsed_ms, day_ms=now.day_ms)
 
 
-def _ledger_then(state: TurnState) -> Ledger:
-    """As charges are once all displacements have come about."""
+def _capacity(state: TurnState) -> dict[Cell, int]:
+    """What there is in all, where that is known."""
+    totals = state.cache.charges.ledger.totals
+    return {cell: free + totals.get(cell, 0) for cell, free in state.cache.envelope().items()}
+
+
+def _ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
+    """As charges are once all have gone that are displaced, and those started for whom they are, in their
+    order ``until`` that item; none of them where it is empty.
+    """
     ledger, cache = state.cache.charges.ledger.fork(), state.cache
     for uid in cache.suspended:
-        going = cache.charges.get(uid)
-        if going is not None and cache.entries[uid].record is None:
+        going, requeue = cache.charges.get(uid), cache.entries[uid].binding.requeue
+        if going is None or cache.entries[uid].record is not None or not isinstance(requeue, RequeueRecord):
+            continue
+        # What has not gone by then is not counted on.
+        if now.day_ms - stopped_ms(requeue) < CLAIMED_MS:
             ledger.give_back(going.queue, going.charge)
+    is_before = bool(until)
     for one in state.displacements.values():
         for victim in one.plan.victims:
             for uid in victim.candidate.members:
                 charged = cache.charges.get(uid)
                 if uid in cache.ends.displaced_by and charged is not None:
                     ledger.give_back(charged.queue, charged.charge)
-        ledger.charge(one.item.queue, one.charge)
+        is_before = is_before and one.item.id != until
+        if is_before and one.item.queue in ledger.tree.paths:
+            ledger.charge(one.item.queue, one.charge)
     return ledger
 
 

@@ -345,7 +345,8 @@ class Plane:
                 ends_ms = max((at_ms[one] for one in needed), default=0)
                 where = (("", f"{cluster}-node", 1),)
                 earliest = Earliest(cluster, ends_ms, len(needed), where, tuple(needed))
-            rooms.append(ClusterRoom(cluster, 0, earliest=earliest))
+            unknown = f"{cluster} is silent" if cluster in self.silent else ""
+            rooms.append(ClusterRoom(cluster, 0, unknown=unknown, earliest=None if unknown else earliest))
         return tuple(rooms)
 
     # What is to be seen.
