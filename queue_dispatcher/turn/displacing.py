@@ -61,7 +61,7 @@ def told_of(state: TurnState) -> dict[str, str]:
     told, displaced = {}, state.cache.ends.displaced_by
     for item_id, one in state.displacements.items():
         members = [uid for victim in one.plan.victims for uid in victim.candidate.members]
-        left = sum(uid in displaced for uid in members)
+        left = sum(uid in displaced and displaced[uid].by == item_id for uid in members)
         where = f" in cluster {one.plan.cluster}" if one.plan.cluster else ""
         told[item_id] = (
             f"room is made for it{where}: of {len(members)} displaced for it {left} are still to go"
@@ -273,8 +273,9 @@ def _ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
     for one in state.displacements.values():
         for victim in one.plan.victims:
             for uid in victim.candidate.members:
-                charged = cache.charges.get(uid)
-                if uid in cache.ends.displaced_by and charged is not None:
+                charged, displaced = cache.charges.get(uid), cache.ends.displaced_by.get(uid)
+                # Who has gone may have started again since, and be displaced for another.
+                if charged is not None and displaced is not None and displaced.by == one.item.id:
                     ledger.give_back(charged.queue, charged.charge)
         is_before = is_before and one.item.id != until
         if is_before and one.item.queue in ledger.tree.paths:
