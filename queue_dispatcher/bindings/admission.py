@@ -13,6 +13,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.decision import Decision
 from queue_dispatcher.bindings.pods import counted, counted_need
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Adopted, Growing, Pending
 from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.cycle.keeping import Keeping
@@ -228,4 +229,11 @@ def admission_record(
         decision=decision,
         grown=isinstance(state, Growing) and bool(binding.placed),
         began_ms=began_ms,
+        displaced=_displaced(state, binding),
     )
+
+
+def _displaced(state: Pending | Growing | Adopted, binding: Binding) -> int:
+    if isinstance(state, Growing) and state.record is not None:
+        return state.record.displaced
+    return binding.requeue.displaced if isinstance(binding.requeue, RequeueRecord) else 0

@@ -67,6 +67,7 @@ class AdmissionRecord:
     whether this is of growth, and some of it was placed before. ``began_ms``: when all of it was first
     placed, of what has grown since, and where that was long after its admission; else 0. Epoch milliseconds.
     ``given``: for whom it has given pods up since it last grew, the latest last.
+    ``displaced``: how many times in a row it was before, by `queue_dispatcher.preemption.pause`.
     """
 
     id: str
@@ -88,6 +89,7 @@ class AdmissionRecord:
     grown: bool = False
     began_ms: int = 0
     given: tuple[Given, ...] = ()
+    displaced: int = 0
 
 
 class _Decision(KubeStruct, frozen=True):
@@ -122,6 +124,7 @@ class _Record(KubeStruct, frozen=True):
     grown: bool = False
     began_at: str = ""
     given: list[_Given] = msgspec.field(default_factory=list)
+    displaced: int = 0
 
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -171,6 +174,8 @@ def write_record(record: AdmissionRecord) -> str:
             {"by": one.by, "at": format_ms(one.at_ms), "reason": one.reason[:MAX_REASON]}
             for one in record.given
         ]
+    if record.displaced:
+        value["displaced"] = record.displaced
     return encode(value)
 
 
@@ -203,6 +208,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
             Given(one.by[:MAX_REASON], read_moment("given.at", one.at), one.reason[:MAX_REASON])
             for one in raw.given[-MAX_GIVEN:]
         ),
+        displaced=in_range("displaced", raw.displaced, 0, MAX_TRIES),
     )
 
 

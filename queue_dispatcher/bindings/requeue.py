@@ -71,7 +71,8 @@ class RequeueRecord:
 
     ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it was
     taken back, for people; ``cause``: for the dispatcher. ``by``: the id of the item that it was displaced
-    for; empty for nobody. ``suspended``: None where it was taken off its clusters.
+    for; empty for nobody. ``suspended``: None where it was taken off its clusters. ``displaced``: how many
+    times in a row it was, by `queue_dispatcher.preemption.pause`, whatever it was taken back for since.
     """
 
     count: int
@@ -81,6 +82,7 @@ class RequeueRecord:
     cause: Cause = Cause.FAILED
     by: str = ""
     suspended: Suspended | None = None
+    displaced: int = 0
 
     @property
     def is_lost(self) -> bool:
@@ -102,6 +104,7 @@ class _Requeue(KubeStruct, frozen=True):
     cause: str = ""
     by: str = ""
     suspended: _Suspended | None = None
+    displaced: int = 0
 
 
 _RECORDS = msgspec.json.Decoder(_Requeue)
@@ -120,6 +123,7 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
             cause=_CAUSES.get(raw.cause, Cause.FAILED),
             by=raw.by[:MAX_REASON],
             suspended=None if raw.suspended is None else _suspended(raw.suspended),
+            displaced=in_range("displaced", raw.displaced, 0, MAX_COUNT),
         )
     except AnnotationError as error:
         return Malformed(f"{location(REQUEUE)}: {error}; tried again at once, with the age of the binding")
@@ -137,6 +141,8 @@ def write_requeue(record: RequeueRecord) -> str:
         value["cause"] = record.cause.value
     if record.by:
         value["by"] = record.by
+    if record.displaced:
+        value["displaced"] = record.displaced
     if record.suspended is not None:
         stay = record.suspended
         stated: dict[str, object] = {"cluster": stay.cluster, "flavors": dict(stay.flavors)}

@@ -61,6 +61,7 @@ from queue_dispatcher.cache.lost import charged_on, charged_there
 from queue_dispatcher.cache.max_waits import MaxWaits
 from queue_dispatcher.cache.overrides import Overrides
 from queue_dispatcher.cache.pending_queues import PendingQueues
+from queue_dispatcher.cache.precedences import Precedences
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.roll_forward import forward_keeps, forward_record
 from queue_dispatcher.cache.running import RunningSet, is_placed, phase_of
@@ -141,6 +142,7 @@ class Cache:
         self.usages = Usages(self.queues, self.fleet.flavors, self.table, self.is_accelerator)
         self.ends = Ends()
         self.claims = Claims()
+        self.precedences = Precedences()
         self.checks = Checks()
         self.max_waits = MaxWaits()
         self.history = RunHistory()
@@ -235,6 +237,7 @@ class Cache:
         self.usages.drop(uid, self._moment.day_ms)
         self.ends.drop(uid)
         self.claims.drop(uid)
+        self.precedences.drop(uid)
         self.checks.drop(uid)
         self.max_waits.drop(uid)
         entry.record = None
@@ -279,6 +282,8 @@ class Cache:
             self.charged_when_counted.pop(key, None)
         elif before is not None and before.free != after.free:
             self.charged_when_counted[key] = dict(self.charges.on(key))
+        if before is None or after is None or (before.place, before.amounts) != (after.place, after.amounts):
+            self.precedences.forget()
         self.fleet.cluster_changed(key, before, after)
 
     def _flavor_changed(self, key: str, before: ResourceFlavor | None, after: ResourceFlavor | None) -> None:
@@ -446,6 +451,7 @@ class Cache:
                 if before.get(queue) != found.drained.get(queue):
                     self._mark_all(self._indexes.of_queue(queue))
             self.charges.move_to(found.tree)
+            self.precedences.move_to(found.tree)
             self._changes += 1
 
     def _mark_all(self, uids: Iterable[str]) -> None:
@@ -464,6 +470,7 @@ class Cache:
         self._charge(entry)
         self._stand(entry)
         self._note_reads(entry)
+        self.precedences.put(entry)
         running, uid = self.running, entry.uid
         was_starting = running.is_starting(uid)
         was_in_flight, was_preplaced = uid in running.in_flight, uid in running.preplaced

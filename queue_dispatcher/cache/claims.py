@@ -9,11 +9,16 @@ from typing import Final
 
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.preemption.pause import pause_ms
 
-COOLDOWN_MS: Final = 60_000
-"""What was displaced is admitted again after so long at the earliest."""
 CLAIMED_MS: Final = 600_000
 """For so long the room of what was displaced is kept, since its pods may take that long to go."""
+
+
+def stopped_ms(requeue: RequeueRecord) -> int:
+    """When it was stopped that was displaced, or whose queue was drained, epoch milliseconds."""
+    paused_ms = pause_ms(requeue.displaced) if requeue.cause is Cause.PREEMPTED else 0
+    return requeue.not_before_ms - paused_ms
 
 
 class Claims:
@@ -51,6 +56,6 @@ class Claims:
 def _claims_on(entry: Entry) -> Iterator[tuple[str, int]]:
     requeue, record = entry.binding.requeue, entry.binding.record
     if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED and requeue.by:
-        yield requeue.by, requeue.not_before_ms - COOLDOWN_MS + CLAIMED_MS
+        yield requeue.by, stopped_ms(requeue) + CLAIMED_MS
     for one in record.given if record is not None else ():
         yield one.by, one.at_ms + CLAIMED_MS

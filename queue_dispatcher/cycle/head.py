@@ -162,15 +162,21 @@ class QueueHead:
         self._left.slack(self.first, bounds)
 
     def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Iterator[Waiter]:
-        """Those of ``waiters`` that get reservations by now, before anything is taken: they have waited long
-        enough, or have claims.
+        """Those that get reservations by now, before anything is taken: of ``waiters`` who has waited long
+        enough; and whoever has a claim, also while it is asked about.
         """
         if now_ms < self.waits_ms and not (claims and self.may_displace):
             return
-        for one in self._found_waiters(headroom):
-            is_due = self._reserves and _reserved_ms(one) <= now_ms
-            if is_due or one.item.id in claims:
-                yield one
+        found = self._found_waiters(headroom)
+        if self._reserves:
+            yield from (one for one in found if _reserved_ms(one) <= now_ms and one.item.id not in claims)
+        if not self.may_displace:
+            return
+        self._left.begin(headroom)
+        for item in filter(None, map(self.state.pending.get, sorted(claims))):
+            ways = self._left.ways_ever(item.shape) if item.due_ms <= now_ms else ()
+            if ways:
+                yield Waiter(self._rank(item), item, ways, self.state.reservation)
 
     def preemptors(self, headroom: Headroom) -> Iterator[Waiter]:
         """Those of ``waiters`` that may have others displaced, before anything is taken, the first first."""

@@ -35,7 +35,7 @@ class Reservation:
     when on nothing passes. ``starts_ms``: when it can start at the latest, by what is known now; None where
     nobody knows, and ``unknown`` says why. ``expires_ms``: when it is given up. ``short``: of which cells it
     lacks some. ``cluster``: in which the estimators keep room for it; empty where none does, and all clusters
-    count.
+    count. ``is_claimed``: others are displaced for it.
     """
 
     item: Item
@@ -48,6 +48,7 @@ class Reservation:
     unknown: Unknown | None = None
     short: frozenset[Cell] = frozenset()
     cluster: str = ""
+    is_claimed: bool = False
 
     def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
         """Whether what would run for so long at the most may use what is kept."""
@@ -64,10 +65,14 @@ class Reservation:
         return now_ms >= self.drains_ms
 
     def is_behind(self, queue: str, rank: Rank) -> bool:
-        """Whether an item of a queue goes first by the order of queues: it is not held back at all."""
+        """Whether an item of a queue goes first by the order of queues: it is not held back at all.
+
+        What others were displaced for is not for other queues, whatever the priorities there: they would use
+        a right to displace that they may not have themselves, and whoever has it would use it without end.
+        """
         if queue == self.item.queue:
             return rank < self.rank
-        return rank[0] < self.rank[0]
+        return not self.is_claimed and rank[0] < self.rank[0]
 
 
 @dataclass(frozen=True, slots=True)

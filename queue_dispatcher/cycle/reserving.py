@@ -154,9 +154,12 @@ class Reserving:
         """The way that comes about first; that of before where another is no sooner."""
         queue, depth = waiter.item.queue, waiter.policy.depth
         root = self._ledger.tree.paths[queue][-1]
+        # For whom others go, their room is kept, however many there are.
+        is_claimed = waiter.item.id in self._claims
         plans: list[tuple[bool, int, bool, int, _Plan]] = []
         for number, way in enumerate(waiter.ways):
-            if any(self._of_flavor.get((root, flavor), 0) >= depth for flavor in self._flavors(way)):
+            held = (self._of_flavor.get((root, flavor), 0) for flavor in self._flavors(way))
+            if not is_claimed and any(count >= depth for count in held):
                 continue
             plan = self._plan(waiter, way, made_ms)
             if plan.is_possible:
@@ -233,6 +236,7 @@ class Reserving:
             unknown,
             frozenset(short),
             cluster,
+            item.id in self._claims,
         )
         borrows = later.borrows_after(item.queue, way.charge)
         return _Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free, borrows))

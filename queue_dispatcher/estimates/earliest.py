@@ -5,7 +5,7 @@ them. A workload that Karmada divides is asked about as if it went to one cluste
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from queue_dispatcher.cycle.earliest import Earliest, first_of
@@ -56,7 +56,11 @@ def answer_of(
     room there may go on.
     """
     if fits_now(question, rooms):
-        return EarliestAnswer(asked_ms)
+        # Where it holds room it goes on to, until it has started.
+        is_there = before is not None and any(
+            room.cluster == before.cluster and room.fits >= max(1, question.needed) for room in rooms
+        )
+        return EarliestAnswer(asked_ms, replace(before, at_ms=day_ms) if before and is_there else None)
     best = first_of((room.earliest for room in rooms if room.earliest is not None), before, day_ms)
     silent = [room.unknown for room in rooms if room.unknown]
     return EarliestAnswer(asked_ms, best, "" if best is not None else "; ".join(silent[:2]) or NOBODY_SAYS)

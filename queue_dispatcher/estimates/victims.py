@@ -23,13 +23,19 @@ class VictimsAnswer:
     Without ``workloads`` it fits there as soon as what is being deleted has left. A cluster that is not there
     has no room even without all that were named, or cannot tell. ``fits``: the clusters where it fits now,
     which together may be needed for what Karmada divides; then not all others have been asked. ``unknown``:
-    where neither is known, why that cannot be told; empty where no end would help.
+    where neither is known, why that cannot be told; empty where no end would help. ``silent``: the clusters
+    that cannot tell.
     """
 
     told_ms: int
     rooms: Mapping[str, Earliest] = field(default_factory=dict)
     fits: tuple[str, ...] = ()
     unknown: str = ""
+    silent: frozenset[str] = frozenset()
+
+    def is_silent(self, cluster: str) -> bool:
+        """Whether nothing is known of the cluster."""
+        return cluster in self.silent or bool(self.unknown)
 
 
 def victims_of(question: Question, rooms: Sequence[ClusterRoom], told_ms: int) -> VictimsAnswer:
@@ -39,5 +45,6 @@ def victims_of(question: Question, rooms: Sequence[ClusterRoom], told_ms: int) -
         alone = {room.cluster for room in rooms if room.fits >= max(1, question.needed)}
         return VictimsAnswer(told_ms, fits=tuple(sorted(alone or verdict.clusters)))
     found = {room.cluster: room.earliest for room in rooms if room.earliest is not None}
-    silent = [room.unknown for room in rooms if room.unknown]
-    return VictimsAnswer(told_ms, found, unknown="" if found else "; ".join(silent[:2]))
+    silent = {room.cluster: room.unknown for room in rooms if room.unknown}
+    unknown = "" if found else "; ".join([*silent.values()][:2])
+    return VictimsAnswer(told_ms, found, unknown=unknown, silent=frozenset(silent))

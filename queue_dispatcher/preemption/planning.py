@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor
@@ -32,7 +32,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who goes, for a start in ``cluster``; empty for anywhere."""
+    """Who goes, for a start in ``cluster``, empty for anywhere; nobody where what is in the way there goes by
+    itself.
+    """
 
     cluster: str
     victims: tuple[Victim, ...]
@@ -40,14 +42,19 @@ class Plan:
 
 def short_of(ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor) -> frozenset[Cell]:
     """The cells of which it lacks some; all of its own where the nodes are what is in the way."""
-    path = ledger.tree.paths[preemptor.queue]
-    short = frozenset(
+    short = lacking(ledger, capacity, preemptor.queue, preemptor.charge)
+    return short or frozenset(cell for cell, _ in preemptor.charge)
+
+
+def lacking(ledger: Ledger, capacity: Mapping[Cell, int], queue: str, charge: Charge) -> frozenset[Cell]:
+    """The cells of which quota or capacity leaves less than the charge to the queue."""
+    path = ledger.tree.paths[queue]
+    return frozenset(
         cell
-        for cell, amount in preemptor.charge
+        for cell, amount in charge
         if amount > ledger.available_at(path, cell)
         or amount > capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
     )
-    return short or frozenset(cell for cell, _ in preemptor.charge)
 
 
 def permitted(
@@ -70,7 +77,7 @@ def best_plan(
     now_ms: int,
 ) -> Plan | None:
     """The plan that stops nothing whole, or else loses the least, in what it takes times how long that has
-    run; None if there is none, or nobody has to go somewhere: what is in the way there goes by itself.
+    run; None if there is none.
 
     ``now_ms``: epoch milliseconds.
     """
@@ -79,7 +86,7 @@ def best_plan(
     for offer in offers:
         victims = _victims(Displacing(ledger, capacity, preemptor, short), candidates, offer)
         if victims is not None and not victims:
-            return None
+            return Plan(offer.cluster, ())
         if victims is not None:
             lost = sum(_lost(one.candidate, preemptor, now_ms) for one in victims)
             stops, count = any(not one.candidate.pods for one in victims), len(victims)

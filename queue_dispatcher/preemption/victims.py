@@ -10,7 +10,7 @@ the victim; in a second round where that was smaller before.
 
 Whoever is displaced can never displace its preemptor in turn. Kueue proves that for one victim; of several
 each may come back within what the others have left (kueue#14543), so here the whole plan is looked at. Of
-three each may still displace the next, by different rights.
+three each may still displace the next, by different rights: see `queue_dispatcher.preemption.precedence`.
 """
 
 from collections import Counter, deque

@@ -21,10 +21,10 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.checks import may_start, retried, why_retried
-from queue_dispatcher.cache.claims import COOLDOWN_MS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
+from queue_dispatcher.preemption.pause import in_a_row, pause_ms
 from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_dealt_with
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
@@ -124,7 +124,7 @@ def _take_back(
         return None
     count = record.tries + 1
     not_before_ms = now.day_ms + promised.backoff_ms(count)
-    requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, reason)
+    requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, reason, displaced=record.displaced)
     if entry.binding.placed:
         return patches.stop(entry.binding, requeue)
     return patches.take_back(entry.binding, requeue)
@@ -137,7 +137,8 @@ def _take_back_lost(
     if loss is None or loss.stays or record is None:
         return None
     # It is none of its failures: due at once, and its tries are as many as before.
-    requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, why_lost(cache, loss, now))
+    why = why_lost(cache, loss, now)
+    requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, why, displaced=record.displaced)
     return patches.stop(entry.binding, requeue)
 
 
@@ -146,10 +147,15 @@ def _evict(cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment) -
     if found is None or record is None or not is_dealt_with(entry):
         return None
     # It is none of its failures either.
-    not_before_ms = now.day_ms + (COOLDOWN_MS if found.cause is Cause.PREEMPTED else 0)
+    not_before_ms, displaced = now.day_ms, record.displaced
+    if found.cause is Cause.PREEMPTED:
+        began_ms = began_day_ms(entry.binding, entry.seen, now)
+        displaced = in_a_row(displaced, now.day_ms - began_ms if began_ms is not None else 0)
+        not_before_ms += pause_ms(displaced)
     stay = place_kept(cache, entry, found.cause, not_before_ms)
+    why, cause = found.reason, found.cause
     requeue = RequeueRecord(
-        record.tries, not_before_ms, record.enqueued_ms, found.reason, found.cause, found.by, stay
+        record.tries, not_before_ms, record.enqueued_ms, why, cause, found.by, stay, displaced
     )
     return patches.stop(entry.binding, requeue) if stay is None else patches.suspend(entry.binding, requeue)
 
@@ -161,13 +167,14 @@ def _retry_check(cache: Cache, entry: Entry, state: Pending, now: Moment) -> Map
         return None
     count = state.tries + 1
     not_before_ms = now.day_ms + promised_to(entry).backoff_ms(count)
-    in_place = entry.binding.suspended
+    in_place, requeued = entry.binding.suspended, entry.binding.requeue
     requeue = RequeueRecord(
         count,
         not_before_ms,
         state.enqueued_ms,
         why_retried(answers[0]),
         suspended=in_place.by if in_place is not None else None,
+        displaced=requeued.displaced if isinstance(requeued, RequeueRecord) else 0,
     )
     return patches.ask_again(entry.binding, requeue, [one.check for one in answers])
 

@@ -9,8 +9,10 @@ what they leave is kept for whom they leave it to, as with any reservation.
 As the queue's flavorFungibility says, a workload that would start in one flavor may have to wait for what is
 displaced for it in another. Then it is looked for before it starts, and it starts if that leads to nothing.
 
-A plan is called off once nobody waits for it any more; whom it has not reached yet stays. It is given up
-after a while if its victims do not go.
+A plan is called off once nobody waits for it any more; whom it has not reached yet stays. Whoever waits is
+looked at again as long as it does, counting whom it has displaced as gone: where others of more right have
+taken what was left, quotas have changed or its victims do not go, another plan is made, a few times; and once
+there is none its claim is given up, so that nothing stands idle for what cannot come about.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -20,8 +22,9 @@ from typing import Final
 
 from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, ClusterQueue
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.claims import CLAIMED_MS
+from queue_dispatcher.cache.claims import CLAIMED_MS, stopped_ms
 from queue_dispatcher.cache.ends import Displaced
 from queue_dispatcher.cycle.actions import Decision, class_key
 from queue_dispatcher.cycle.items import Alternative, Item
@@ -31,6 +34,7 @@ from queue_dispatcher.cycle.snapshot import Looks
 from queue_dispatcher.estimates.estimates import Ending, Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
+from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, queues_of
 from queue_dispatcher.preemption.fungibility import (
@@ -40,7 +44,7 @@ from queue_dispatcher.preemption.fungibility import (
     Outcome,
     chosen,
 )
-from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
+from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, lacking, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
 from queue_dispatcher.turn.displaceable import candidates, fewer_of, kept_in, places_of
 from queue_dispatcher.turn.probing import asked_about
@@ -53,12 +57,15 @@ MAX_LOOKS: Final = 8
 FRESH_MS: Final = 5_000
 """What was said about who has to go holds for so long."""
 AGAIN_MS: Final = 10_000
-"""Who found no plan looks again after so long."""
+"""Who found no plan looks again after so long, and who has one and still waits."""
+MAX_TRIES: Final = 3
+"""So many plans are made for one workload, one after the other, and none for a while."""
 
 
 def claims_of(state: TurnState, now: Moment) -> frozenset[str]:
     """The items for which others are being displaced, or were and may still be on their way out."""
-    return frozenset((*state.displacements, *state.cache.claims.at(now.day_ms)))
+    written = (one for one in state.cache.claims.at(now.day_ms) if one not in state.unclaimed)
+    return frozenset((*state.displacements, *written))
 
 
 def looks_of(state: TurnState, queue: ClusterQueue, claims: frozenset[str]) -> Looks | None:
@@ -77,7 +84,7 @@ def told_of(state: TurnState) -> dict[str, str]:
     told, displaced = {}, state.cache.ends.displaced_by
     for item_id, one in state.displacements.items():
         members = {uid for victim in one.plan.victims for uid in victim.candidate.members}
-        left = sum(uid in displaced for uid in members)
+        left = sum(uid in displaced and displaced[uid].by == item_id for uid in members)
         where = f" in cluster {one.plan.cluster}" if one.plan.cluster else ""
         told[item_id] = (
             f"room is made for it{where}: of {len(members)} displaced for it {left} are still to go"
@@ -86,18 +93,29 @@ def told_of(state: TurnState) -> dict[str, str]:
 
 
 def keep_displacements(state: TurnState, now: Moment) -> None:
-    """Call off what nobody waits for any more, and give up what does not come about."""
+    """Call off what nobody waits for any more, and see to another plan where one cannot come about."""
     for key in [key for key, until_ms in state.in_vain_ms.items() if until_ms <= now.elapsed_ms]:
         del state.in_vain_ms[key]
+    cache = state.cache
+    state.unclaimed = {item_id for item_id in state.unclaimed if cache.present(item_id) is not None}
+    if not state.displacements:
+        return
+    ledger, capacity = _ledger_then(state, now, until=""), _capacity(state)
     for item_id, one in list(state.displacements.items()):
-        is_over = now.elapsed_ms - one.since_ms >= CLAIMED_MS
-        if not is_over and _waits(state.cache, one.item):
+        queue = one.item.queue
+        if not _waits(cache, one.item) or queue not in ledger.tree.paths:
+            state.call_off(item_id)
             continue
-        state.call_off(item_id)
+        is_over = now.elapsed_ms - one.since_ms >= CLAIMED_MS
         if is_over:
-            state.displaces_again_ms[item_id] = now.elapsed_ms + CLAIMED_MS
             # Nor do those like it wait for whoever does not go.
             state.in_vain_ms[class_key(one.item)] = now.elapsed_ms + CLAIMED_MS
+            avoids = one.avoids | {one.plan.cluster}
+            state.displacements[item_id] = replace(one, since_ms=now.elapsed_ms, avoids=avoids)
+        if is_over or lacking(ledger, capacity, queue, one.charge):
+            state.void(item_id)
+        else:
+            ledger.charge(queue, one.charge)
 
 
 def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
@@ -107,17 +125,20 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
     again = state.displaces_again_ms
     for item_id in [item_id for item_id, at_ms in again.items() if at_ms <= now.elapsed_ms]:
         del again[item_id]
-    begun = state.displacements
+    plans, looking = state.displacements, {one.item.id for one in decision.preemptors}
+    for item_id in [of for of, one in plans.items() if one.is_void and of not in looking]:
+        state.give_up(item_id)
+    going = {displaced.by for displaced in state.cache.ends.displaced_by.values()}
     due = (
         one
         for one in decision.preemptors
-        if one.item.id not in begun
-        and (one.starts_in is not None or one.item.id not in again)
+        if one.item.id not in going
+        and (one.item.id not in again or (one.starts_in is not None and one.item.id not in plans))
         and _waits(state.cache, one.item)
     )
     asking: list[Probing] = []
     for waiter in islice(due, MAX_LOOKS):
-        if len(state.displacements) < MAX_DISPLACEMENTS:
+        if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
             asking += _Look(state, waiter, now).look()
         elif waiter.starts_in is not None:
             _looked_in_vain(state, waiter.item, now)
@@ -145,9 +166,8 @@ class _Look:
         self._queue = self._cache.queues.queues.cluster_queues[self._item.queue]
         # Those of which it is not known yet what they come to, with what is to be asked for that.
         self._asking: dict[int, list[Probing]] = {}
-        self._ledger = _ledger_then(state)
-        totals = state.cache.charges.ledger.totals
-        self._capacity = {cell: free + totals.get(cell, 0) for cell, free in state.cache.envelope().items()}
+        self._before = state.displacements.get(self._item.id)
+        self._ledger, self._capacity = _ledger_then(state, now, until=self._item.id), _capacity(state)
 
     def look(self) -> list[Probing]:
         """Begin the best plan, of all ways to charge it, unless it starts all the same; else what is to be
@@ -161,13 +181,24 @@ class _Look:
         if best in self._asking:
             return [probing for asking in self._asking.values() for probing in asking]
         plan = plans[best] if best is not None else None
-        if best is not None and plan is not None:
+        if best is not None and plan is not None and plan.victims:
+            self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
             self._begin(self._ways[best], plan)
+        elif plan is not None and (self._before is None or not self._before.is_void):
+            self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
         elif self._starts_in is not None:
             _looked_in_vain(self._state, self._item, self._now)
         else:
-            self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
+            self._give_up(AGAIN_MS)
         return []
+
+    def _give_up(self, again_ms: int) -> None:
+        """Nothing that could be done would let it start: its claim ends, if it has one."""
+        state, item_id = self._state, self._item.id
+        state.displaces_again_ms[item_id] = self._now.elapsed_ms + again_ms
+        state.in_vain_ms[class_key(self._item)] = self._now.elapsed_ms + again_ms
+        if self._before is not None:
+            state.give_up(item_id)
 
     def _outcome(self, number: int, plan: Plan | None) -> Outcome:
         """What it comes to in one of the ways."""
@@ -176,26 +207,27 @@ class _Look:
             return Outcome(Mode.FIT, ledger.borrowing_distance(item.queue, charge))
         if number in self._asking:
             return CHEAPEST
-        if plan is None:
+        if plan is None or (not plan.victims and self._starts_in is not None):
             return NONE
         then = ledger.fork()
         for one in plan.victims:
             then.give_back(one.candidate.queue, one.candidate.whole_charge)
         is_own = any(one.candidate.queue == item.queue for one in plan.victims)
-        return Outcome(Mode.PREEMPT if is_own else Mode.RECLAIM, then.borrowing_distance(item.queue, charge))
+        mode = Mode.FIT if not plan.victims else Mode.PREEMPT if is_own else Mode.RECLAIM
+        return Outcome(mode, then.borrowing_distance(item.queue, charge))
 
     def _plan(self, number: int) -> Plan | None:
         """The best plan of one of the ways; None where there is none, or that has to be asked."""
-        item, cache, estimates, way = self._item, self._cache, self._state.estimates, self._ways[number]
-        policy = self._queue.preemption
+        item, estimates, way = self._item, self._state.estimates, self._ways[number]
+        policy, before = self._queue.preemption, self._before
         preemptor = Preemptor(item.id, item.queue, policy, item.priority, item.enqueued_ms, way.charge)
         short = short_of(self._ledger, self._capacity, preemptor)
         if self._is_yielding(queues_of(self._ledger, preemptor, short)):
             # What gives pods up for somebody else may have more to give once that is written.
             self._asking[number] = []
             return None
-        may_go = candidates(cache, self._ledger, preemptor, short, self._now)
-        if not may_go:
+        may_go = self._candidates(preemptor, short)
+        if not may_go and before is None:
             return None
         offers: Iterable[Offer] = (Offer(""),)
         probe = own_probe(item, way)
@@ -204,6 +236,8 @@ class _Look:
             if known is None or self._now.elapsed_ms - known.told_ms > FRESH_MS:
                 self._asking[number] = self._asked(way, probe, preemptor, may_go)
                 return None
+            if before is not None and not before.is_void and known.is_silent(before.plan.cluster):
+                return Plan(before.plan.cluster, ())
             offers = self._offers(known, may_go)
         return best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
 
@@ -218,6 +252,14 @@ class _Look:
             for uid, one in self._cache.ends.displaced_by.items()
         )
 
+    def _candidates(self, preemptor: Preemptor, short: Collection[Cell]) -> list[Candidate]:
+        cache = self._cache
+        found = candidates(cache, self._ledger, preemptor, short, self._now)
+        going = ((uid, displaced.by) for uid, displaced in cache.ends.displaced_by.items())
+        before = cache.precedences.of(preemptor.queue).before(preemptor.id, going)
+        # Pods beyond a minimum come back by growing, and nobody is displaced for that.
+        return [one for one in found if one.pods or before.isdisjoint(one.members)]
+
     def _asked(
         self, way: Alternative, probe: str, preemptor: Preemptor, may_go: Sequence[Candidate]
     ) -> list[Probing]:
@@ -226,6 +268,8 @@ class _Look:
         leaving: dict[str, list[Ending]] = {}
         in_order = permitted(self._ledger, self._capacity, preemptor, may_go)
         place = {one.id: number for number, one in enumerate(in_order)}
+        for cluster, workload in self._before.places if self._before is not None else ():
+            leaving.setdefault(cluster, []).append(Ending(workload, -1))
         for cluster, entry, one in places_of(self._cache, in_order):
             kept = kept_in(entry, cluster) if one.pods else 0
             ending = Ending(entry.binding.workload, place[one.id], one.pods, kept)
@@ -238,6 +282,9 @@ class _Look:
 
     def _offers(self, known: VictimsAnswer, may_go: Sequence[Candidate]) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
+        before = self._before
+        gone_from = {(of, name_of(workload)) for of, workload in before.places} if before is not None else ()
+        avoids = before.avoids if before is not None else ()
         placed = places_of(self._cache, may_go)
         at = {
             (cluster, name_of(entry.binding.workload), bool(one.pods)): one for cluster, entry, one in placed
@@ -245,8 +292,12 @@ class _Look:
         for cluster in known.fits:
             yield Offer(cluster)
         for cluster, room in known.rooms.items():
+            if cluster in avoids:
+                continue
             gone: dict[str, Candidate] = {}
             for name, pods in room.leaving:
+                if not pods and (cluster, name) in gone_from:
+                    continue
                 one = at.get((cluster, name, bool(pods)))
                 if one is None or one.pods < pods:
                     break
@@ -255,8 +306,17 @@ class _Look:
                 yield Offer(cluster, tuple(gone.values()))
 
     def _begin(self, way: Alternative, plan: Plan) -> None:
-        state, item, now = self._state, self._item, self._now
-        state.displacements[item.id] = Displacement(item, way.charge, plan, now.elapsed_ms)
+        state, item, now, before = self._state, self._item, self._now, self._before
+        stopped = places_of(self._cache, [one.candidate for one in plan.victims if not one.candidate.pods])
+        places = tuple((cluster, entry.binding.workload) for cluster, entry, _ in stopped)
+        made = Displacement(item, way.charge, plan, now.elapsed_ms, places=places)
+        if before is not None:
+            if before.tries == MAX_TRIES:
+                self._give_up(CLAIMED_MS)
+                return
+            made = replace(made, tries=before.tries + 1, places=before.places + places, avoids=before.avoids)
+        state.displacements[item.id] = made
+        state.unclaimed.discard(item.id)
         if self._queue.fungibility.may_displace_first:
             # What it finds elsewhere meanwhile would come after what others are going for.
             self._cache.start_in(item.id, way.flavors)
@@ -279,21 +339,35 @@ class _Look:
             state.estimates.foretell(probe, room, elapsed_ms=now.elapsed_ms, day_ms=now.day_ms)
 
 
-def _ledger_then(state: TurnState) -> Ledger:
-    """As charges are once all displacements have come about."""
+def _capacity(state: TurnState) -> dict[Cell, int]:
+    """What there is in all, where that is known."""
+    totals = state.cache.charges.ledger.totals
+    return {cell: free + totals.get(cell, 0) for cell, free in state.cache.envelope().items()}
+
+
+def _ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
+    """As charges are once all have gone that are displaced, and those started for whom they are, in their
+    order ``until`` that item; none of them where it is empty.
+    """
     ledger, cache = state.cache.charges.ledger.fork(), state.cache
     for uid in cache.suspended:
-        going = cache.charges.get(uid)
-        if going is not None and cache.entries[uid].record is None:
+        going, requeue = cache.charges.get(uid), cache.entries[uid].binding.requeue
+        if going is None or cache.entries[uid].record is not None or not isinstance(requeue, RequeueRecord):
+            continue
+        # What has not gone by then is not counted on.
+        if now.day_ms - stopped_ms(requeue) < CLAIMED_MS:
             ledger.give_back(going.queue, going.charge)
+    is_before = bool(until)
     for one in state.displacements.values():
         for victim in (victim.candidate for victim in one.plan.victims):
             for uid in victim.members:
-                charged = cache.charges.get(uid)
-                if uid not in cache.ends.displaced_by or charged is None:
-                    continue
-                ledger.give_back(charged.queue, victim.whole_charge if victim.pods else charged.charge)
-        ledger.charge(one.item.queue, one.charge)
+                charged, displaced = cache.charges.get(uid), cache.ends.displaced_by.get(uid)
+                # Who has gone may have started again since, and be displaced for another.
+                if charged is not None and displaced is not None and displaced.by == one.item.id:
+                    ledger.give_back(charged.queue, victim.whole_charge if victim.pods else charged.charge)
+        is_before = is_before and one.item.id != until
+        if is_before and one.item.queue in ledger.tree.paths:
+            ledger.charge(one.item.queue, one.charge)
     return ledger
 
 

@@ -47,7 +47,7 @@ def surplus_of(entry: Entry) -> int:
 def yields(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
     """The writes of those that give pods up for others; when to look again, epoch milliseconds.
 
-    A plan for which one of them has not as many to give any more is called off.
+    For a plan of which one of them has not as many to give any more another one is looked for.
     """
     cache, displaced = state.cache, state.cache.ends.displaced_by
     writes: list[Write] = []
@@ -60,7 +60,7 @@ def yields(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
         if write is not None:
             writes.append(write)
         elif is_dealt_with(entry) and may_write(entry, now.day_ms):
-            state.call_off(one.by)
+            state.void(one.by)
         else:
             is_left = True
     return writes, now.day_ms + LOOK_AGAIN_MS if is_left else None

@@ -1,8 +1,9 @@
 """What one dispatcher knows: the cache of what is watched, and what turns keep beside it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import ClassKey
@@ -55,12 +56,20 @@ class Basis:
 class Displacement:
     """Others are being displaced for an item that is to be charged so, by this plan, since ``since_ms``,
     monotonic.
+
+    ``tries``: how many plans there have been for it, with this one. ``places``: where those are, or were,
+    that have been displaced for it. ``avoids``: the clusters in which they did not go. ``is_void``: it does
+    not lead to a start any more.
     """
 
     item: Item
     charge: Charge
     plan: Plan
     since_ms: int
+    tries: int = 1
+    places: tuple[tuple[str, WorkloadReference], ...] = ()
+    avoids: frozenset[str] = frozenset()
+    is_void: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +90,10 @@ class TurnState:
     items of which it was told that they hold one. ``cycles``: what still
     holds of one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
     ``evicting``: whom evictions were begun of and may still be on their way. ``displacements``: by item, for
-    whom others go; ``displaces_again_ms``: by item, when another plan may be made, monotonic;
-    ``in_vain_ms``: by class, until when what has room starts, as nobody is to go for it. ``notices``:
-    what there is to tell; whoever tells it empties it. ``etas``: by item, when it was last
-    expected to start.
+    whom others go; ``displaces_again_ms``: by item, when it is looked for another plan, monotonic;
+    ``in_vain_ms``: by class, until when what has room starts, as nobody is to go for it; ``unclaimed``: the
+    items that have no claim any more to what was left for them. ``notices``: what there is to tell; whoever
+    tells it empties it. ``etas``: by item, when it was last expected to start.
     """
 
     def __init__(self, cache: Cache, estimates: Estimates | None) -> None:
@@ -104,13 +113,30 @@ class TurnState:
         self.displacements: dict[str, Displacement] = {}
         self.displaces_again_ms: dict[str, int] = {}
         self.in_vain_ms: dict[ClassKey, int] = {}
+        self.unclaimed: set[str] = set()
         self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []
         self.etas: Mapping[str, Eta] = {}
 
     def call_off(self, item_id: str) -> None:
         """Nobody is displaced for the item any more; whom its plan has reached has gone all the same."""
-        del self.displacements[item_id]
+        self.displacements.pop(item_id, None)
+        self._stay(item_id)
+
+    def give_up(self, item_id: str) -> None:
+        """As `call_off`, and what was left for the item is anybody's."""
+        self.call_off(item_id)
+        self.unclaimed.add(item_id)
+
+    def void(self, item_id: str) -> None:
+        """The plan for the item leads to no start any more: another one is looked for at once."""
+        if item_id in self.displacements:
+            self.displacements[item_id] = replace(self.displacements[item_id], is_void=True)
+            self.displaces_again_ms.pop(item_id, None)
+        self._stay(item_id)
+
+    def _stay(self, item_id: str) -> None:
+        """Whom the plan for the item has not reached yet stays."""
         ends = self.cache.ends
         for uid in [uid for uid, displaced in ends.displaced_by.items() if displaced.by == item_id]:
             ends.keep(uid)

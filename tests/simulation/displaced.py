@@ -309,7 +309,7 @@ class Displacements(Evictions):
         self, key: str, line: SubmitLine, queue: str, than: str, other: SubmitLine, its: str
     ) -> bool:
         if queue != its:
-            return line.priority > other.priority
+            return False
         one, two = (
             (-of.priority, self._came_ms.get(at_key, 0)) for of, at_key in ((line, key), (other, than))
         )

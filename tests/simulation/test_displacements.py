@@ -5,12 +5,14 @@ from unittest import mock
 import pytest
 
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cache import precedences
 from queue_dispatcher.cache.ends import Displaced, may_be_stopped
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.preemption import planning
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor
 from queue_dispatcher.preemption.planning import Plan
+from queue_dispatcher.preemption.precedence import Precedence
 from queue_dispatcher.preemption.victims import Displacing
 from queue_dispatcher.turn import displaceable, displacing, turn
 from sandbox.simulation.story import Story
@@ -88,7 +90,20 @@ FAIR = (
     .submit("borrowed2", "small", gpus=2, runs_s=100, at_s=1)
     .submit("more", "large", gpus=2, runs_s=30, at_s=20)
 )
-STORIES = [(FAIR, 0), (URGENT, 2), (OWNERS, 2), (PROMISED, 0), (STAYS, 0), (EQUAL, 0)]
+# Of three that no two of fit beside each other each could displace the next: by shares, by priority in its
+# queue, by shares.
+ROUND = (
+    Story(until_s=200)
+    .cluster("a", gpus=3)
+    .queue("pool", gpus=0)
+    .queue("one", gpus=1, parent="pool", displaces="LowerPriority", reclaims="Any")
+    .queue("none", gpus=0, parent="pool", displaces="LowerPriority", reclaims="Any")
+    .queue("lender", gpus=2, parent="pool")
+    .submit("large", "one", gpus=3, pods=1, runs_s=4_000, priority=10)
+    .submit("small", "none", gpus=1, runs_s=4_000, at_s=20)
+    .submit("urgent", "none", gpus=3, pods=1, runs_s=4_000, priority=10, at_s=40)
+)
+STORIES = [(ROUND, 3), (FAIR, 0), (URGENT, 2), (OWNERS, 2), (PROMISED, 0), (STAYS, 0), (EQUAL, 0)]
 
 
 @pytest.mark.parametrize("estimators", [False, True])
@@ -132,6 +147,14 @@ def twice(self: displacing._Look, way: Alternative, plan: Plan) -> None:
             self._cache.ends.displace(entry.uid, Displaced(self._item.id, "and why not"))
 
 
+class Forgetful(Precedence):
+    """Nobody goes before anybody."""
+
+    def displaced(self, one: str, by: str) -> None:
+        pass
+
+
+IN_TURN, ENDS = "who was displaced does not displace in turn", "displacing comes to an end"
 PERMITTED, KEPT = "nobody is displaced that may not be", "what is left is kept for whom it was left"
 OWN = "what a queue owns it gets back"
 
@@ -143,6 +166,8 @@ OWN = "what a queue owns it gets back"
         pytest.param(PROMISED, PERMITTED, displaceable, "_may_go", may_go, id="promises are ignored"),
         pytest.param(EQUAL, PERMITTED, displaceable, "may_displace", anybody, id="policies are ignored"),
         pytest.param(FAIR, PERMITTED, planning, "Displacing", Shareless, id="shares are ignored"),
+        pytest.param(ROUND, IN_TURN, precedences, "Precedence", Forgetful, id="nobody goes before"),
+        pytest.param(ROUND, ENDS, precedences, "Precedence", Forgetful, id="and there is no end"),
         pytest.param(OWNERS, OWN, turn, "displace", nobody, id="nobody is displaced"),
         pytest.param(OWNERS, PERMITTED, displacing._Look, "_begin", twice, id="everybody is displaced"),
     ],

@@ -219,6 +219,7 @@ def test_a_timestamp_comes_back(moment: int) -> None:
         tries=st.integers(0, 2**31 - 2),
         not_before_ms=st.just(0) | _MS,
         grown=st.booleans(),
+        displaced=st.integers(0, 2**31 - 2),
     )
 )
 def test_a_record_comes_back_and_equal_records_give_equal_text(one: AdmissionRecord) -> None:
@@ -228,7 +229,16 @@ def test_a_record_comes_back_and_equal_records_give_equal_text(one: AdmissionRec
 
 
 @LAW
-@given(st.builds(RequeueRecord, st.integers(1, 2**31 - 1), _MS, _MS, st.text(max_size=8)))
+@given(
+    st.builds(
+        RequeueRecord,
+        st.integers(1, 2**31 - 1),
+        _MS,
+        _MS,
+        st.text(max_size=8),
+        displaced=st.integers(0, 2**31 - 1),
+    )
+)
 def test_a_requeue_record_comes_back(one: RequeueRecord) -> None:
     assert parse_requeue(write_requeue(one)) == one
 

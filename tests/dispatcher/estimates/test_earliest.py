@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +13,10 @@ from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import earliest_probe, probe_through
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.earliest import MAX_EARLIEST, NOBODY_SAYS, EarliestAnswer
+from queue_dispatcher.estimates.earliest import MAX_EARLIEST, NOBODY_SAYS, EarliestAnswer, answer_of
 from queue_dispatcher.estimates.estimates import Answered, Ending, Endings, Estimates, Subject
 from queue_dispatcher.estimates.questions import StatedBinding
+from queue_dispatcher.estimates.subjects import question_about
 from queue_dispatcher.workloads.placement import Placement
 from sandbox.fakeapi import virtual_time
 from tests.dispatcher.estimates.test_questions import BOTH, DIVIDED, DUPLICATED, ONE, bound, stated
@@ -196,3 +198,14 @@ def test_answers_are_bounded_and_gone_with_the_leader() -> None:
     assert estimates.earliest["q10"] == EarliestAnswer(10, None, "late; later")
     estimates.abandon()
     assert estimates.earliest == {}
+
+
+@pytest.mark.parametrize(("fits", "is_kept"), [(4, True), (3, False)])
+def test_where_it_holds_room_it_holds_it_also_once_it_fits(fits: int, is_kept: bool) -> None:
+    """Until it has started: others would take what has just become free."""
+    question = question_about(subject(), stated())
+    assert question is not None
+    before = Earliest("m1", DAY_MS + 50_000, 2, (("pod", "n", 4),))
+    rooms = (ClusterRoom("m1", fits), ClusterRoom("m2", 4))
+    best = answer_of(question, rooms, before, DAY_MS, 0).best
+    assert best == (replace(before, at_ms=DAY_MS) if is_kept else None)

@@ -82,7 +82,7 @@ class Fleet:
         ),
         pytest.param(
             (ClusterRoom("m1", 0, earliest=ENDED), SILENT),
-            VictimsAnswer(0, {"m1": ENDED}),
+            VictimsAnswer(0, {"m1": ENDED}, silent=frozenset({"m2"})),
             "later",
             id="of those that answer",
         ),
@@ -101,7 +101,10 @@ class Fleet:
         ),
         pytest.param((ClusterRoom("m1", 0), FULL), VictimsAnswer(0), "waits", id="no end helps"),
         pytest.param(
-            (FULL, SILENT), VictimsAnswer(0, unknown=SILENT.unknown), "unknown", id="nobody can tell"
+            (FULL, SILENT),
+            VictimsAnswer(0, unknown=SILENT.unknown, silent=frozenset({"m2"})),
+            "unknown",
+            id="nobody can tell",
         ),
     ],
 )

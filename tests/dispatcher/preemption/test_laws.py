@@ -1,21 +1,27 @@
-"""Laws of displacing: nobody goes in vain, nor who need not, and nobody displaces its preemptor in turn."""
+"""Laws of displacing: nobody goes in vain, nor who need not, nobody displaces its preemptor in turn, and what
+nobody joins comes to rest.
+"""
 
 from dataclasses import replace
+from graphlib import TopologicalSorter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
 from queue_dispatcher.preemption.candidates import Candidate
+from queue_dispatcher.preemption.precedence import Precedence
 from tests.dispatcher.ledger.builders import charge, ledger, owns, queue, root
 from tests.dispatcher.preemption.world import World, started, wants
 
-QUEUES = ("a", "b", "c", "d")
+QUEUES = ("a", "b", "c", "d", "e", "f")
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Four queues in a tree of three levels or two, in a state that came about within quota."""
+    """Three to six queues in a tree of three levels or two, in a state that came about within quota."""
+    queues = QUEUES[: draw(st.integers(3, len(QUEUES)))]
     is_deep = draw(st.booleans())
     nodes = [root("org", gpu=draw(st.integers(0, 4)))]
     if is_deep:
@@ -23,20 +29,20 @@ def worlds(draw: st.DrawFn) -> World:
             queue("left", "org", weight=draw(st.sampled_from([500, 1000, 3000]))),
             queue("right", "org"),
         ]
-    for number, name in enumerate(QUEUES):
-        parent = ("left" if number < 2 else "right") if is_deep else "org"
+    for number, name in enumerate(queues):
+        parent = ("left" if number < len(queues) // 2 else "right") if is_deep else "org"
         weight = draw(st.sampled_from([0, 500, 1000, 2000]))
         nodes.append(queue(name, parent, weight=weight, gpu=owns(draw(st.integers(0, 6)))))
     policies = {
         name: Preemption(
             draw(st.sampled_from(WithinClusterQueue)), draw(st.sampled_from(ReclaimWithinCohort))
         )
-        for name in QUEUES
+        for name in queues
     }
     made = World(ledger(*nodes), policies)
     for number in range(draw(st.integers(0, 12))):
         gpus, least = draw(st.integers(1, 4)), draw(st.none() | st.integers(1, 4))
-        name, in_queue, priority = f"w{number}", draw(st.sampled_from(QUEUES)), draw(st.integers(0, 2))
+        name, in_queue, priority = f"w{number}", draw(st.sampled_from(queues)), draw(st.integers(0, 2))
         if not made.fits(wants(name, in_queue, charge(gpu=gpus))):
             continue
         if least is None:
@@ -49,7 +55,9 @@ def worlds(draw: st.DrawFn) -> World:
 @st.composite
 def comers(draw: st.DrawFn) -> Candidate:
     gpus, priority = draw(st.integers(1, 6)), draw(st.integers(0, 2))
-    return wants("new", draw(st.sampled_from(QUEUES)), charge(gpu=gpus), priority, draw(st.integers(0, 20)))
+    return wants(
+        "new", draw(st.sampled_from(QUEUES[:3])), charge(gpu=gpus), priority, draw(st.integers(0, 20))
+    )
 
 
 @settings(max_examples=400)
@@ -110,3 +118,63 @@ def test_who_is_displaced_does_not_displace_its_preemptor(world: World, comer: C
             continue
         back = world.plan(one)
         assert back is None or comer.id not in [victim.candidate.id for victim in back.victims], (gone, back)
+
+
+def rest(world: World, waiting: list[Candidate], precedence: Precedence) -> list[tuple[str, str]]:
+    """Who was displaced for whom until nobody moves any more, whoever is displaced trying again for ever."""
+    displaced: list[tuple[str, str]] = []
+    for at_ms in range(1_000, 1_400):
+        for one in sorted(waiting, key=lambda one: (-one.priority, one.enqueued_ms, one.id)):
+            fits = world.fits(one)
+            plan = None if fits else world.plan(one, kept=precedence.before(one.id))
+            if fits or plan is not None:
+                break
+        else:
+            return displaced
+        for victim in plan.victims if plan is not None else ():
+            world.stop(victim.candidate)
+            waiting.append(victim.candidate)
+            precedence.displaced(victim.candidate.id, one.id)
+            displaced.append((victim.candidate.id, one.id))
+        waiting.remove(one)
+        world.start(started(one, at_ms))
+    raise AssertionError(f"{len(displaced)} displacements, and no end: {displaced[-6:]}")
+
+
+class Forgetful(Precedence):
+    """Nobody goes before anybody."""
+
+    def displaced(self, one: str, by: str) -> None:
+        pass
+
+
+def three_in_a_round() -> tuple[World, list[Candidate]]:
+    """Of each of three only one has room, by priority, by shares and as the owner."""
+    every = Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
+    nodes = (queue("a", "org", gpu=owns(1)), queue("b", "org", gpu=owns(0)), queue("c", "org", gpu=owns(2)))
+    world = World(ledger(root("org", gpu=0), *nodes), {"a": every, "b": every})
+    waiting = [
+        wants("large", "a", charge(gpu=3), 1, 0),
+        wants("urgent", "b", charge(gpu=3), 1, 1),
+        wants("small", "b", charge(gpu=1), 0, 2),
+    ]
+    return world, waiting
+
+
+def test_three_that_displace_each_other_in_a_round() -> None:
+    assert rest(*three_in_a_round(), Precedence()) == [("large", "small"), ("small", "urgent")]
+    with pytest.raises(AssertionError, match="and no end"):
+        rest(*three_in_a_round(), Forgetful())
+
+
+@settings(max_examples=400)
+@given(worlds(), st.lists(comers(), min_size=1, max_size=6))
+def test_what_nobody_joins_comes_to_rest(world: World, comers: list[Candidate]) -> None:
+    count = len(comers) + len(world.running)
+    waiting = [replace(one, id=f"new{number}") for number, one in enumerate(comers)]
+    displaced = rest(world, waiting, Precedence())
+    assert len(displaced) <= count * (count - 1) // 2
+    before: dict[str, set[str]] = {}
+    for one, by in displaced:
+        before.setdefault(one, set()).add(by)
+    TopologicalSorter(before).prepare()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from queue_dispatcher.preemption.candidates import Candidate
-from queue_dispatcher.preemption.planning import Offer
+from queue_dispatcher.preemption.planning import Offer, Plan
 from queue_dispatcher.preemption.victims import Relation
 from tests.dispatcher.ledger.builders import cell, charge, ledger, owns, queue, root
 from tests.dispatcher.preemption.world import ALL, ANY, LOWER, World, told, wants
@@ -98,7 +98,7 @@ def test_a_plan_is_for_one_cluster(offers: list[Offer], cluster: str | None, goe
 def test_nobody_goes_where_what_is_in_the_way_goes_by_itself() -> None:
     made = one_queue(OLD_LOW, NEW_LOW, gpus=8)
     offers = [Offer("m1", (OLD_LOW,)), Offer("m2")]
-    assert made.plan(wants("top", "q", charge(gpu=2), 5), offers) is None
+    assert made.plan(wants("top", "q", charge(gpu=2), 5), offers) == Plan("m2", ())
 
 
 def test_room_that_quota_counts_and_that_is_not_there_takes_a_victim_too() -> None:

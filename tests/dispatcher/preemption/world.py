@@ -1,6 +1,6 @@
 """Builders of what runs in a tree of queues, and of who wants in."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
@@ -74,9 +74,12 @@ class World:
         known = (*self.running, *self.surplus)
         return [one for one in known if one.queue in queues and may_displace(preemptor, one, short)]
 
-    def plan(self, one: Candidate, offers: Iterable[Offer] = (Offer(""),)) -> Plan | None:
+    def plan(
+        self, one: Candidate, offers: Iterable[Offer] = (Offer(""),), kept: Collection[str] = ()
+    ) -> Plan | None:
+        """``kept``: those that it may not displace, by id."""
         preemptor = self.preemptor(one)
-        candidates = self.candidates(preemptor)
+        candidates = [of for of in self.candidates(preemptor) if of.id not in kept]
         return best_plan(self.ledger, self.capacity, preemptor, candidates, offers, 1_000_000)
 
     def victims(self, one: Candidate) -> list[str] | None:

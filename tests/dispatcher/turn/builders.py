@@ -393,7 +393,8 @@ class Plane:
                 where = (("", f"{cluster}-node", 1),)
                 gives = tuple(self.gives.get(one.name, 0) for one in needed)
                 earliest = Earliest(cluster, ends_ms, len(needed), where, tuple(needed), gives=gives)
-            rooms.append(ClusterRoom(cluster, 0, earliest=earliest))
+            unknown = f"{cluster} is silent" if cluster in self.silent else ""
+            rooms.append(ClusterRoom(cluster, 0, unknown=unknown, earliest=None if unknown else earliest))
         return tuple(rooms)
 
     # What is to be seen.

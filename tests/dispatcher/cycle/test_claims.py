@@ -1,0 +1,69 @@
+"""Claims: what others were displaced for is kept for it, however many there are, and also while it is asked
+about; and is not for other queues, whatever the priorities there.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.snapshot import Verdict
+from tests.dispatcher.cycle.builders import BEST_EFFORT, Fleet, admitted, shape
+from tests.dispatcher.ledger.builders import charge, owns, queue, root
+
+ALL = Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
+
+
+def fleet() -> Fleet:
+    """Two queues, each of which owns half of 16 GPUs; one of 8 runs for each of them. Both may displace."""
+    found = Fleet(
+        root("org", gpu=0),
+        queue("a", "org", gpu=owns(8)),
+        queue("b", "org", gpu=owns(8)),
+        strategy=BEST_EFFORT,
+    )
+    for name in ("a", "b"):
+        found.submit(name, f"runs in {name}", gpu=8)
+    found.cycle()
+    for name in ("a", "b"):
+        found.queues[name] = replace(found.queues[name], preemption=ALL)
+    return found
+
+
+def decided(found: Fleet, *claims: str, verdicts: dict[str, Verdict] | None = None) -> Decision:
+    return decide(replace(found.snapshot(verdicts=verdicts), claims=frozenset(claims)), found.now_ms)
+
+
+@pytest.mark.parametrize(
+    ("of", "priority", "starts"),
+    [("b", 9, []), ("b", 0, []), ("a", 9, ["other"]), ("a", 0, [])],
+)
+def test_what_is_left_for_one_is_for_who_goes_first_in_its_queue_alone(
+    of: str, priority: int, starts: list[str]
+) -> None:
+    found = fleet()
+    found.submit("a", "claims", gpu=8, priority=5)
+    found.finish("runs in a")
+    found.submit("a", "filler", gpu=4, priority=9)
+    assert found.cycle() == ["filler"]
+    found.submit(of, "other", gpu=4, priority=priority)
+    assert admitted(decided(found, "claims")) == starts
+    assert admitted(decided(found)) == ["other"]
+
+
+def test_each_of_many_claims_is_kept() -> None:
+    found, names = fleet(), ["one", "three", "two"]
+    for name in names:
+        found.submit("a", name, gpu=4)
+    assert sorted(one.item.id for one in decided(found, *names).reservations.made) == names
+
+
+def test_a_claim_is_kept_while_it_is_asked_about() -> None:
+    """Also one that was never refused in a cycle before."""
+    found = fleet()
+    found.finish("runs in a")
+    found.submit("a", "asked", shape(charge(gpu=8), probe="q"), gpu=8)
+    (made,) = decided(found, "asked").reservations.made
+    assert (made.item.id, made.is_claimed) == ("asked", True)

@@ -1,0 +1,222 @@
+"""Plans that cannot come about any more are made anew, a few times, or called off: what is left never stands
+idle for what cannot start there.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.turn.displacing import MAX_TRIES, claims_of
+from tests.dispatcher.scenarios.objects import service_class
+from tests.dispatcher.turn.builders import Plane
+from tests.dispatcher.turn.test_displacing import (
+    LOWER,
+    Hanging,
+    comes,
+    displaced,
+    furnish,
+    in_two_clusters,
+    note,
+    queue,
+    runs,
+    settle,
+    urgent_comes,
+)
+
+MINUTES_11 = 660
+
+
+def has_claim(made: Plane, name: str) -> bool:
+    """Whether what is left is kept for it, as long as it waits."""
+    return name in made.bindings and made.is_held(name) and name in claims_of(made.state, made.now)
+
+
+def room_is_there(made: Plane, **rooms: int) -> None:
+    made.rooms = rooms
+    for cluster in rooms:
+        made.room_appears(cluster)
+    made.passes(3)
+
+
+# Where nobody but quotas and amounts are asked.
+
+
+def half_way(hangs: str = "x") -> Hanging:
+    """Of ``x`` and ``y``, which both have to go for ``urgent``, ``y`` has gone, and the write of the other
+    hangs. ``low`` is another of their class, two of whose GPUs nobody asks for.
+    """
+    made = Hanging({"m1": 6})
+    furnish(made, 6, LOWER)
+    runs(made, "low", 2)
+    made.passes(10)
+    runs(made, "x", 2)
+    runs(made, "y", 2)
+    made.hangs = (hangs,)
+    comes(made, "urgent", 4, "high")
+    settle(made)
+    assert (displaced(made), made.is_held("urgent")) == (["y"], True)
+    return made
+
+
+def the_first_comes(made: Hanging) -> None:
+    """Who is of more right takes what ``y`` has left."""
+    made.feed(SERVICE_CLASSES, service_class("higher", 20))
+    comes(made, "first", 2, "higher")
+    settle(made)
+    assert not made.is_held("first")
+
+
+def it_stays(made: Hanging) -> None:
+    """``x`` leaves pods behind from now on, so it cannot go any more."""
+    made.edit("x", lambda obj: obj["spec"].update(preserveResourcesOnDeletion=True))
+
+
+def it_ends(made: Hanging) -> None:
+    """``x`` has ended by itself."""
+    made.report("x", m1={"succeeded": 2, "conditions": [{"type": "Complete", "status": "True"}]})
+
+
+def it_is_gone(made: Hanging) -> None:
+    made.delete("x")
+    made.hanging = ()
+
+
+def quota_is_cut(made: Hanging) -> None:
+    queue(made, "main", 4, preemption=LOWER)
+
+
+def quota_is_less_than_it_asks(made: Hanging) -> None:
+    queue(made, "main", 3, preemption=LOWER)
+
+
+def it_is_deleted(made: Hanging) -> None:
+    made.delete("urgent")
+
+
+@pytest.mark.parametrize(
+    ("happens", "goes", "starts"),
+    [
+        (the_first_comes, ["low", "x", "y"], True),
+        (it_stays, ["low", "y"], True),
+        # What has gone by itself has gone.
+        (it_ends, ["y"], True),
+        (it_is_gone, ["y"], True),
+        (quota_is_cut, ["low", "x", "y"], True),
+        (quota_is_less_than_it_asks, ["y"], False),
+        (it_is_deleted, ["y"], False),
+    ],
+)
+def test_a_plan_that_cannot_come_about_is_made_anew_or_called_off(
+    happens: Callable[[Hanging], None], goes: list[str], starts: bool
+) -> None:
+    made = half_way()
+    happens(made)
+    settle(made)
+    made.goes_on()
+    made.passes(30)
+    assert sorted(displaced(made)) == goes
+    if "urgent" in made.bindings:
+        assert made.is_held("urgent") is not starts
+    assert not made.cache.ends.displaced_by
+    assert not has_claim(made, "urgent")
+
+
+def test_a_class_that_is_deleted_under_what_runs_keeps_nobody() -> None:
+    """What it promised is nobody's to keep any more."""
+    made = Plane({"m1": 2})
+    furnish(made, 2, LOWER)
+    made.feed(SERVICE_CLASSES, service_class("low", 0, preemptible="Never"))
+    runs(made, "x", 2)
+    comes(made, "urgent", 2, "high")
+    settle(made)
+    assert displaced(made) == []
+    made.cache.queues.service_classes.delete("low")
+    made.passes(15)
+    assert (displaced(made), made.is_held("urgent")) == (["x"], False)
+
+
+def test_two_that_need_the_same_one_do_not_both_have_it_displaced() -> None:
+    made = Plane({"m1": 4})
+    furnish(made, 4, LOWER)
+    runs(made, "x", 2)
+    runs(made, "top", 2, "high")
+    made.submit("one", replicas=2, said={"fairway.dev/class": "high"})
+    made.submit("two", replicas=2, said={"fairway.dev/class": "high"})
+    made.passes(60)
+    assert displaced(made) == ["x"]
+    assert (made.is_held("one"), made.is_held("two")) == (False, True)
+
+
+# Where estimators know.
+
+
+def in_one() -> Plane:
+    """``a2`` has gone from m1 for ``urgent``, its pods have not yet; ``b1`` of m2 could have gone as well."""
+    made = in_two_clusters(m1=("a2",), m2=("b1",))
+    urgent_comes(made)
+    assert displaced(made) == ["a2"]
+    return made
+
+
+def test_whom_it_has_displaced_counts_as_gone_until_then() -> None:
+    made = in_one()
+    made.passes(500)
+    assert (displaced(made), has_claim(made, "urgent")) == (["a2"], True)
+    assert "of 1 displaced for it 0 are still to go" in note(made, "urgent")
+    room_is_there(made, m1=4, m2=0)
+    assert not made.is_held("urgent")
+
+
+def test_where_others_have_taken_what_was_left_more_have_to_go() -> None:
+    made = in_one()
+    made.needed = {"urgent": {"m1": ("a1", "a2")}}
+    made.passes(15)
+    assert displaced(made) == ["a2", "a1"]
+    assert has_claim(made, "urgent")
+
+
+def test_where_no_more_may_go_the_claim_is_given_up() -> None:
+    made = in_one()
+    comes(made, "other", 2, "mid")
+    room_is_there(made, m1=0, m2=2)
+    assert made.is_held("other")
+    made.needed = {}
+    made.passes(15)
+    assert (displaced(made), has_claim(made, "urgent")) == (["a2"], False)
+    assert not made.is_held("other")
+
+
+def test_what_does_not_go_is_given_up_for_others_elsewhere() -> None:
+    made = in_one()
+    made.passes(MINUTES_11, step_s=5)
+    assert (displaced(made), has_claim(made, "urgent")) == (["a2", "b1"], True)
+    made.passes(MINUTES_11, step_s=5)
+    # Nor did that one, and now there is nowhere left.
+    assert (displaced(made), has_claim(made, "urgent")) == (["a2", "b1"], False)
+
+
+def test_a_cluster_that_says_nothing_for_a_while_changes_nothing() -> None:
+    made = in_one()
+    made.silent = ("m1",)
+    made.passes(40)
+    assert (displaced(made), has_claim(made, "urgent")) == (["a2"], True)
+
+
+def test_few_plans_are_made_one_after_the_other() -> None:
+    """Each time others of more right take what was left."""
+    made = Plane({"m1": 40}, rooms={"m1": 9})
+    furnish(made, 40, LOWER)
+    names = [f"x{number}" for number in range(10)]
+    for name in names:
+        comes(made, name, 4)
+        made.place(name, m1=4)
+        made.passes(1)
+    made.rooms = {"m1": 0}
+    for number in range(1, 8):
+        made.needed = {"urgent": {"m1": tuple(names[:number])}}
+        if number == 1:
+            urgent_comes(made)
+        made.passes(15)
+    assert displaced(made) == names[:MAX_TRIES]
+    assert not has_claim(made, "urgent")
