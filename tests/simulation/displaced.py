@@ -274,7 +274,7 @@ class Displacements(Evictions):
         before = self._used.copy()
         before[queue] -= gpus
         is_own = not self._trees.borrows(queue, before, gpus)
-        for claim in self._claims.values():
+        for uid, claim in self._claims.items():
             binding = bindings[claim.key]
             other, its = self._line(binding), self._queue_named(binding)
             if line is None or other is None or not self._trees.is_placed(its):
@@ -284,7 +284,9 @@ class Displacements(Evictions):
             is_late = self.world.timeline.now_ms - claim.at_ms < _DECIDED_MS
             if not is_well or is_first or is_late or is_entitled:
                 claim.is_overtaken = True
-            if not is_well or is_first or is_late or not self._is_in_line(binding, other):
+                # What is left then may not be enough, so that others may have to go, or it is given up.
+                self._starts.pop(uid, None)
+            if claim.is_overtaken or not self._is_in_line(binding, other):
                 continue
             lacks_quota = self._lacks(its, need, of_quota=True)
             lacked_quota = self._lacks(its, need, gpus, queue, of_quota=True)
