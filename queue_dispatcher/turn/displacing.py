@@ -43,9 +43,15 @@ AGAIN_MS: Final = 10_000
 """Who found no plan looks again after so long."""
 
 
-def claims_of(state: TurnState, now: Moment) -> frozenset[str]:
-    """The items for which others are being displaced, or were and may still be on their way out."""
-    return frozenset((*state.displacements, *state.cache.claims.at(now.day_ms)))
+def claims_of(state: TurnState, now: Moment) -> dict[str, int]:
+    """The items for which others are being displaced, or were and may still be on their way out; until when,
+    epoch milliseconds.
+    """
+    offset_ms = CLAIMED_MS + now.day_ms - now.elapsed_ms
+    claims = {item_id: one.since_ms + offset_ms for item_id, one in state.displacements.items()}
+    for item_id, until_ms in state.cache.claims.at(now.day_ms):
+        claims[item_id] = max(until_ms, claims.get(item_id, 0))
+    return claims
 
 
 def told_of(state: TurnState) -> dict[str, str]:
@@ -93,9 +99,11 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
 
 
 def _waits(cache: Cache, item: Item) -> bool:
-    """Whether it is one workload that has not begun, and waits still."""
+    """Whether it is one workload that has not begun, and waits still in a queue that admits."""
     entry = cache.present(item.id)
     if entry is None or entry.record is not None or item.is_growth or entry.item is None:
+        return False
+    if cache.resolved.refusal(item.queue):
         return False
     return len(item.members) == 1 and bool(entry.line) and not entry.item.is_growth
 

@@ -47,7 +47,7 @@ class Basis:
     verdicts: Mapping[str, Verdict]
     tokens: tuple[int, int] | None
     earliest: Mapping[str, Earliest]
-    claims: frozenset[str]
+    claims: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
