@@ -126,7 +126,11 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
     if queue:
         return Eviction(Cause.DRAINED, f"runs in {queue}, which is drained")
     displaced = cache.ends.displaced_by.get(entry.uid)
-    return Eviction(Cause.PREEMPTED, displaced.why, displaced.by) if displaced is not None else None
+    preemptor = cache.present(displaced.by) if displaced is not None else None
+    if displaced is None or preemptor is None or preemptor.effective_record is not None:
+        # Who has found room meanwhile needs nobody to go.
+        return None
+    return Eviction(Cause.PREEMPTED, displaced.why, displaced.by)
 
 
 def _may_go(entry: Entry, now: Moment) -> bool:
