@@ -48,9 +48,10 @@ class Claims:
             if not self._until[by]:
                 del self._until[by]
 
-    def at(self, day_ms: int) -> Iterator[str]:
-        """The items that have a claim then."""
-        return (item for item, until in self._until.items() if max(until.values()) > day_ms)
+    def at(self, day_ms: int) -> Iterator[tuple[str, int]]:
+        """The items that have a claim then, and until when, epoch milliseconds."""
+        last = ((item, max(until.values())) for item, until in self._until.items())
+        return ((item, until_ms) for item, until_ms in last if until_ms > day_ms)
 
 
 def _claims_on(entry: Entry) -> Iterator[tuple[str, int]]:

@@ -16,7 +16,7 @@ from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
 from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
@@ -51,7 +51,7 @@ class QueueHead:
         "_moved",
         "_next",
         "_order",
-        "_pending",
+        "_picked_until_ms",
         "_place",
         "_ranks",
         "_refused",
@@ -60,6 +60,7 @@ class QueueHead:
         "_taken",
         "_until_ms",
         "_version",
+        "_waiting",
         "blocked",
         "changes_ms",
         "due_ms",
@@ -110,6 +111,10 @@ class QueueHead:
         self._reservations = NO_RESERVATIONS
         self.waiters: Sequence[Waiter] = ()
         self._refused: Sequence[PendingClass] = ()
+        # Those of which waiters are picked, each with how it may be charged, and until when the picked ones
+        # stay the same.
+        self._waiting: Sequence[tuple[Item, Sequence[Alternative]]] = ()
+        self._picked_until_ms: float = _FOREVER
         self._holding: Sequence[Item] = ()
         # Of those that wait, who was refused.
         self._lacking: frozenset[str] = frozenset()
@@ -196,9 +201,10 @@ class QueueHead:
         if self._refused or self._holding:
             # What they were refused by may be of an earlier cycle.
             self._left.begin(headroom)
-            self._find_waiters()
-        elif self.state.sharing is not None:
-            self.waiters = [one._replace(rank=self._rank(one.item)) for one in self.waiters]
+            self._find_waiting()
+            self._pick_waiters()
+        elif self.state.sharing is not None or self._at_ms >= self._picked_until_ms:
+            self._pick_waiters()
         return self.waiters
 
     def _note_waiters(self) -> None:
@@ -209,7 +215,7 @@ class QueueHead:
         turns first: what is kept for it is what it starts in.
         """
         self.waiters, self._refused, self._holding, self.waits_ms = (), (), (), _FOREVER
-        self._lacking = frozenset()
+        self._waiting, self._lacking, self._picked_until_ms = (), frozenset(), _FOREVER
         state = self.state
         if not (self._reserves or self.may_displace):
             return
@@ -236,25 +242,31 @@ class QueueHead:
         if waited_ms >= after_ms(item, policy) and (ways := self._left.ways_ever(item.shape)):
             self._headroom.reserve_late(Waiter(self.rank, item, ways, policy))
 
-    def _find_waiters(self) -> None:
-        """Who has one, and the first of each class that was refused; of the same flavors few more than may
-        get one, as some have given theirs up, or wait for what never comes back.
-        """
+    def _find_waiting(self) -> None:
+        """Who has one, and the first of each class that was refused, and how they may be charged."""
         policy = self.state.reservation
         firsts = {item.id: item for one in self._refused for item in one.items[: policy.depth + _SPARE]}
         self._lacking = frozenset(firsts)
         firsts |= {item.id: item for item in self._holding}
         ever = {item.shape: self._left.ways_ever(item.shape) for item in firsts.values()}
-        found = [
-            Waiter(self._rank(item), item, ways, policy)
-            for item in firsts.values()
-            if (ways := ever[item.shape])
-        ]
+        self._waiting = [(item, ways) for item in firsts.values() if (ways := ever[item.shape])]
+        self._refused, self._holding = (), ()
+
+    def _pick_waiters(self) -> None:
+        """Of those that wait, of the same flavors few more than may get one, as some have given theirs up, or
+        wait for what never comes back.
+        """
+        policy, ageing, now_ms = self.state.reservation, self.state.ageing, self._at_ms
+        found = [Waiter(self._rank(item), item, ways, policy) for item, ways in self._waiting]
         found.sort(key=lambda one: by_deadline(one.rank, one.item, policy))
         # Who is to wait a little longer takes no place from who is not, whatever its deadline.
-        due = [one for one in found if _reserved_ms(one) <= self._at_ms]
+        due = [one for one in found if _reserved_ms(one) <= now_ms]
         kept = {one.item.id: one for of in (due, found) for one in self._foremost(of)}
-        self.waiters, self._refused, self._holding = list(kept.values()), (), ()
+        self.waiters = list(kept.values())
+        points = (next_point_ms(one.item, ageing, now_ms) for one in found)
+        changes = [_reserved_ms(one) for one in found if one not in due]
+        changes += [at for at in points if at is not None]
+        self._picked_until_ms = min(changes, default=_FOREVER)
         if self._reserves:
             self.waits_ms = min(map(_reserved_ms, self.waiters), default=_FOREVER)
 

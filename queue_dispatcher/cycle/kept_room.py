@@ -14,7 +14,8 @@ class Kept:
     """What others may take beside one reservation without delaying it: of ``quota`` in its tree, with the
     root ``root``, and of what is there (``free``), by cell. Cells left out are not touched by it.
 
-    ``borrows``: it would use more than its queue, or one above, owns.
+    ``borrows``: it would use more than its queue, or one above, owns. ``is_passed``: by whoever ends before
+    it can start; not once something has taken of that for which nobody knows an end.
     """
 
     reservation: Reservation
@@ -22,6 +23,11 @@ class Kept:
     quota: dict[Cell, int]
     free: dict[Cell, int]
     borrows: bool
+    is_passed: bool = True
+
+    def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
+        """Whether what would run for so long at the most may use what is kept."""
+        return self.is_passed and self.reservation.is_passed_by(runtime_ms, now_ms)
 
 
 class KeptRoom:
@@ -73,20 +79,29 @@ class KeptRoom:
     def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
         """An item is admitted, charged so. Also of one that goes first anyway, what it takes is not left."""
         for kept in self._kept:
-            if kept.reservation.is_passed_by(runtime_ms, self._now_ms):
+            if kept.reservation.item.id == item:
+                # Those behind it leave it what it takes.
+                break
+            if kept.is_passed_by(runtime_ms, self._now_ms):
                 continue
             is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
             for left in (kept.quota, kept.free) if is_in_tree else (kept.free,):
                 for cell, amount in charge:
                     if cell in left:
+                        # When it can start then, nobody knows.
+                        kept.is_passed = kept.is_passed and (runtime_ms is not None or amount <= left[cell])
                         left[cell] = max(0, left[cell] - amount)
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
 
     def _binding(self, item: str, queue: str, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
-        """Those that the item would not pass anyway."""
+        """Those that the item would not pass anyway; of who holds one itself only those before that, as the
+        others leave it what it takes.
+        """
         for kept in self._kept:
             one = kept.reservation
-            if one.item.id == item or one.is_behind(queue, rank):
+            if one.item.id == item:
+                return
+            if one.is_behind(queue, rank):
                 continue
-            if not one.is_passed_by(runtime_ms, self._now_ms):
+            if not kept.is_passed_by(runtime_ms, self._now_ms):
                 yield kept

@@ -6,7 +6,7 @@ runs gives back quota and room, and over the clusters by the estimators' word on
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queue_dispatcher.api.reservation import ReservationPolicy
@@ -51,7 +51,8 @@ class Reserving:
     those that lose their room to what is. ``kept`` is what they leave to others.
 
     ``ledger``: that of the cycle, which it charges with what it admits. ``capacity``: by cell, what there is
-    in all, where that is known. ``claims``: the items for which others are displaced.
+    in all, where that is known. ``claims``: the items for which others are displaced, and until when they
+    have a claim to what those leave, epoch milliseconds: so long they keep it, whatever their queue allows.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Reserving:
         endings: Endings,
         earliest: Mapping[str, Earliest],
         before: Reservations,
-        claims: Collection[str],
+        claims: Mapping[str, int],
         now_ms: int,
     ) -> None:
         self.kept = KeptRoom(ledger, now_ms)
@@ -72,8 +73,10 @@ class Reserving:
         self._endings = endings
         self._earliest = earliest
         self._since = {one.item.id: one for one in before.made}
-        self._given_up = {item: until for item, until in before.given_up.items() if until > now_ms}
         self._claims = claims
+        self._given_up = {
+            item: until for item, until in before.given_up.items() if until > now_ms and item not in claims
+        }
         self._now_ms = now_ms
         self._of_flavor: dict[tuple[int, str], int] = {}
         # By cell, what was admitted in this cycle and is known to end.
@@ -127,12 +130,12 @@ class Reserving:
             return False
         before = self._since.get(item.id)
         made_ms = before.since_ms if before is not None else self._now_ms
-        expires_ms = made_ms + policy.hold_timeout_ms
+        expires_ms = max(made_ms + policy.hold_timeout_ms, self._claims.get(item.id, 0))
         if expires_ms <= self._now_ms:
             self._given_up[item.id] = self._now_ms + policy.hold_timeout_ms
             self._due.append(self._now_ms + policy.hold_timeout_ms)
             return False
-        plan = self._best(waiter, before, made_ms)
+        plan = self._best(waiter, before, made_ms, expires_ms)
         if plan is None:
             return False
         self.kept.add(plan.kept)
@@ -150,7 +153,9 @@ class Reserving:
             self._held = self._ledger.fork()
         self._held.charge(reservation.item.queue, reservation.alternative.charge)
 
-    def _best(self, waiter: Waiter, before: Reservation | None, made_ms: int) -> _Plan | None:
+    def _best(
+        self, waiter: Waiter, before: Reservation | None, made_ms: int, expires_ms: int
+    ) -> _Plan | None:
         """The way that comes about first; that of before where another is no sooner."""
         queue, depth = waiter.item.queue, waiter.policy.depth
         root = self._ledger.tree.paths[queue][-1]
@@ -158,11 +163,12 @@ class Reserving:
         is_claimed = waiter.item.id in self._claims
         plans: list[tuple[bool, int, bool, int, _Plan]] = []
         for number, way in enumerate(waiter.ways):
-            held = (self._of_flavor.get((root, flavor), 0) for flavor in self._flavors(way))
-            if not is_claimed and any(count >= depth for count in held):
+            reserved = max((self._of_flavor.get((root, one), 0) for one in self._flavors(way)), default=0)
+            if reserved >= depth and not is_claimed:
                 continue
-            plan = self._plan(waiter, way, made_ms)
-            if plan.is_possible:
+            plan = self._plan(waiter, way, made_ms, expires_ms)
+            # What never ends by itself may be what is displaced for it.
+            if plan.is_possible or is_claimed:
                 is_other = before is None or before.alternative.charge != way.charge
                 plans.append((plan.starts_ms is None, plan.starts_ms or 0, is_other, number, plan))
         if not plans:
@@ -175,7 +181,7 @@ class Reserving:
     def _flavors(self, way: Alternative) -> set[str]:
         return {self._ledger.tree.table.name(cell).flavor for cell, _ in way.charge}
 
-    def _plan(self, waiter: Waiter, way: Alternative, made_ms: int) -> _Plan:
+    def _plan(self, waiter: Waiter, way: Alternative, made_ms: int, expires_ms: int) -> _Plan:
         item = waiter.item
         path = self._ledger.tree.paths[item.queue]
         drains_ms = since_ms(item) + waiter.policy.drain_after_ms
@@ -232,7 +238,7 @@ class Reserving:
             made_ms,
             drains_ms,
             starts_ms,
-            made_ms + waiter.policy.hold_timeout_ms,
+            expires_ms,
             unknown,
             frozenset(short),
             cluster,

@@ -62,21 +62,26 @@ MAX_TRIES: Final = 3
 """So many plans are made for one workload, one after the other, and none for a while."""
 
 
-def claims_of(state: TurnState, now: Moment) -> frozenset[str]:
-    """The items for which others are being displaced, or were and may still be on their way out."""
-    written = (one for one in state.cache.claims.at(now.day_ms) if one not in state.unclaimed)
-    return frozenset((*state.displacements, *written))
+def claims_of(state: TurnState, now: Moment) -> dict[str, int]:
+    """The items for which others are being displaced, or were and may still be on their way out; until when,
+    epoch milliseconds.
+    """
+    offset_ms = CLAIMED_MS + now.day_ms - now.elapsed_ms
+    claims = {item_id: one.since_ms + offset_ms for item_id, one in state.displacements.items()}
+    for item_id, until_ms in state.cache.claims.at(now.day_ms):
+        if item_id not in state.unclaimed:
+            claims[item_id] = max(until_ms, claims.get(item_id, 0))
+    return claims
 
 
-def looks_of(state: TurnState, queue: ClusterQueue, claims: frozenset[str]) -> Looks | None:
+def looks_of(state: TurnState, queue: ClusterQueue, claims: Iterable[str]) -> Looks | None:
     """What is known of that to those that wait in the queue; None where whatever has room starts."""
     if not state.is_leading or state.cache.observes or queue.preemption == NO_PREEMPTION:
         return None
     if not queue.fungibility.may_displace_first:
         return None
-    return Looks(
-        queue.fungibility, frozenset(one for one in state.in_vain_ms if one.queue == queue.name), claims
-    )
+    in_vain = frozenset(one for one in state.in_vain_ms if one.queue == queue.name)
+    return Looks(queue.fungibility, in_vain, frozenset(claims))
 
 
 def told_of(state: TurnState) -> dict[str, str]:
@@ -150,9 +155,11 @@ def _looked_in_vain(state: TurnState, item: Item, now: Moment) -> None:
 
 
 def _waits(cache: Cache, item: Item) -> bool:
-    """Whether it is one workload that has not begun, and waits still."""
+    """Whether it is one workload that has not begun, and waits still in a queue that admits."""
     entry = cache.present(item.id)
     if entry is None or entry.record is not None or item.is_growth or entry.item is None:
+        return False
+    if cache.resolved.refusal(item.queue):
         return False
     return len(item.members) == 1 and bool(entry.line) and not entry.item.is_growth
 

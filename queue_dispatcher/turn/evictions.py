@@ -18,7 +18,7 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.requeue import Cause
 from queue_dispatcher.bindings.state import Admitted, Growing, Unobserved, Unplaced
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.ends import end_of, is_beginning_unnoted, may_be_stopped
+from queue_dispatcher.cache.ends import Displaced, end_of, is_beginning_unnoted, may_be_stopped
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.order import Order
 from queue_dispatcher.turn.duties import begin, may_write
@@ -126,10 +126,16 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
     if queue:
         return Eviction(Cause.DRAINED, f"runs in {queue}, which is drained")
     displaced = cache.ends.displaced_by.get(entry.uid)
-    if displaced is not None and not displaced.fewer:
+    if displaced is not None and not displaced.fewer and is_waited_for(cache, displaced):
         return Eviction(Cause.PREEMPTED, displaced.why, displaced.by)
     reduced = cache.ends.reduced_by.get(entry.uid)
     return Eviction(Cause.QUOTA_REDUCED, reduced) if reduced is not None else None
+
+
+def is_waited_for(cache: Cache, displaced: Displaced) -> bool:
+    """Whether there still is whom it makes room for: who has found room meanwhile needs nobody to go."""
+    preemptor = cache.present(displaced.by)
+    return preemptor is not None and preemptor.effective_record is None
 
 
 def _may_go(entry: Entry, now: Moment) -> bool:

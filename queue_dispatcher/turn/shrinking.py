@@ -18,7 +18,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.turn.duties import begin, may_write
-from queue_dispatcher.turn.evictions import LOOK_AGAIN_MS, is_dealt_with
+from queue_dispatcher.turn.evictions import LOOK_AGAIN_MS, is_dealt_with, is_waited_for
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.demand import Placed as Share
@@ -69,7 +69,9 @@ def yields(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
 def still_yields(cache: Cache, entry: Entry) -> bool:
     """Whether those are still waited for that it is to give pods up for."""
     given, displaced = entry.shrinks_for, cache.ends.displaced_by.get(entry.uid)
-    return given is None or (displaced is not None and displaced.by == given.by)
+    if given is None:
+        return True
+    return displaced is not None and displaced.by == given.by and is_waited_for(cache, displaced)
 
 
 def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given | None = None) -> Write | None:

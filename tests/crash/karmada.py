@@ -29,6 +29,7 @@ class Karmada:
         self._chance = {key: random.Random(f"{schedule.seed}/{key}") for key in self._workloads}
         self._refusals = {key: workload.refusals for key, workload in self._workloads.items()}
         self._placed = {key: asyncio.Event() for key in self._workloads}
+        self._full = {cluster: asyncio.Event() for cluster in schedule.capacity}
         self._queued: set[str] = set()
         self._takes = dict.fromkeys(self._workloads, 0)
         """How often each was taken up."""
@@ -55,6 +56,10 @@ class Karmada:
 
     async def _submit(self, workload: Workload) -> None:
         await asyncio.sleep(workload.created_s)
+        if workload.after:
+            await self._placed[workload.after].wait()
+        for cluster in workload.clusters if workload.into_full else ():
+            await self._full[cluster].wait()
         for path, obj in (template(workload), binding(workload)):
             self._api.create(path, obj)
         self._busy -= 1
@@ -110,6 +115,8 @@ class Karmada:
             self._take_up(key)
         if seen.clusters:
             self._placed[key].set()
+            for cluster in (cluster for cluster, left in self._room().items() if not left):
+                self._full[cluster].set()
         running = self._running.get(key)
         if seen.clusters and running is None and not seen.is_finished:
             self._running[key] = self._spawn(self._execute(key))

@@ -14,6 +14,7 @@ _TEMPLATES = {"Job": ("batch/v1", "jobs"), "Deployment": ("apps/v1", "deployment
 CLASSES: dict[str, Obj] = {
     "batch": {"priority": 0},
     "urgent": {"priority": 100},
+    "firm": {"priority": 0, "preemptible": "Never"},
     "hasty": {
         "priority": 0,
         "startTimeout": "400ms",
@@ -58,6 +59,8 @@ def _queue(queue: Queue) -> Obj:
     if queue.parent:
         spec["parent"] = queue.parent
         spec["queueingStrategy"] = "StrictFIFO" if queue.name == STRICT else "BestEffortFIFO"
+    if queue.displaces:
+        spec["preemption"] = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
     return spec
 
 

@@ -20,6 +20,7 @@ class _Past:
 
     admissions: int = 0
     take_backs: int = 0
+    displaced: int = 0
     finished: bool = False
 
 
@@ -37,6 +38,7 @@ class Observer:
         self._schedule = schedule
         self._workloads = {workload.key: workload for workload in schedule.workloads}
         self._past: dict[str, _Past] = {}
+        self.displaced = schedule.displaced
 
     @property
     def take_backs(self) -> int:
@@ -70,7 +72,11 @@ class Observer:
             yield from self._admitted(old, new, past)
         elif old.record is not None and new.record is None:
             past.take_backs += 1
-            yield from _taken_back(old, new)
+            if new.requeue is not None and new.requeue.get("cause") == "Preempted":
+                past.displaced += 1
+                yield from self._displaced(old, new)
+            else:
+                yield from _taken_back(old, new)
         elif old.record != new.record:
             yield from _amended(old, new)
         elif old.held and not new.held and new.record is None:
@@ -95,6 +101,15 @@ class Observer:
             yield f"admitted with {record['requests']}, asks for {new.replicas} x {new.gpus}"
         if not workload.group and past.take_backs == 0:
             yield from self._overtaken(new)
+
+    def _displaced(self, old: View, new: View) -> Iterator[str]:
+        if not new.held or new.clusters:
+            yield f"displaced, and is held: {new.held}, on {dict(new.clusters)}"
+        if new.requeue["count"] != (old.requeue or {"count": 0})["count"]:
+            yield "being displaced counts as a try"
+        by = next((one for one in self.now.values() if one.uid == new.requeue["by"]), None)
+        if by is None or by.record is not None:
+            yield f"displaced for {by and by.key}, which does not wait"
 
     def _overtaken(self, new: View) -> Iterator[str]:
         """Who is like it, came earlier, and waits all the same."""
@@ -137,7 +152,7 @@ class Observer:
 
     def ending(self) -> dict[str, str]:
         """What each binding is: ``finished``, ``running``, ``pending``, or something that is no end."""
-        return {key: _end(seen) for key, seen in self.now.items()}
+        return {key: _as_said(self._workloads[key].ends, _end(seen)) for key, seen in self.now.items()}
 
     def wrong_at_rest(self) -> Iterator[str]:
         """What must not be once everything has come to rest."""
@@ -152,6 +167,26 @@ class Observer:
         for (namespace, group), admitted in groups.items():
             if len(admitted) > 1:
                 yield f"group {namespace}/{group}: half of it is admitted"
+        yield from self._displaced_in_vain()
+
+    def _displaced_in_vain(self) -> Iterator[str]:
+        displaced = Counter[str]()
+        for key, past in self._past.items():
+            workload = self._workloads[key]
+            displaced[workload.clusters[0]] += past.displaced * workload.demand
+        for cluster, most in self.displaced.items():
+            if displaced[cluster] > most:
+                yield f"{displaced[cluster]} GPUs in {cluster} were displaced, and {most} are enough"
+
+    def idle(self) -> Iterator[str]:
+        """The clusters that ought to be in full use, and are not."""
+        used = Counter[str]()
+        for seen in self.now.values():
+            for cluster, replicas in seen.clusters.items():
+                used[cluster] += replicas * seen.gpus
+        for cluster in self.displaced:
+            if used[cluster] != self._schedule.capacity[cluster]:
+                yield f"of {self._schedule.capacity[cluster]} GPUs in {cluster} {used[cluster]} are in use"
 
 
 def _taken_back(old: View, new: View) -> Iterator[str]:
@@ -182,6 +217,14 @@ def _end(seen: View) -> str:
     if seen.record is not None and not seen.held and seen.placed == seen.replicas:
         is_exact = seen.record["requests"] == {GPU: seen.replicas * seen.gpus}
         return "running" if is_exact else f"running with a record of {seen.record['requests']}"
-    if seen.record is None and seen.requeue is None and seen.held and not seen.clusters:
-        return "pending"
+    if seen.record is None and seen.held and not seen.clusters:
+        if seen.requeue is None:
+            return "pending"
+        if seen.requeue.get("cause") == "Preempted":
+            return "displaced"
     return str(replace(seen, created="", uid=""))
+
+
+def _as_said(ends: str, is_now: str) -> str:
+    """What it is, in the word that its schedule has for it."""
+    return ends if ends == "either" and is_now in ("running", "pending", "displaced") else is_now

@@ -18,11 +18,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue and its quotas by flavor."""
+    """A queue and its quotas by flavor. ``displaces``: those of its own of lower priority, and who borrows
+    what it owns.
+    """
 
     name: str
     parent: str = ""
     quotas: Mapping[str, Limits] = field(default_factory=dict)
+    displaces: bool = False
 
 
 Usage = Mapping[tuple[str, str], int]

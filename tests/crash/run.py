@@ -160,7 +160,8 @@ async def _rest(
         _raise_defects(task for task in tasks if task.done())
         if moved != (movement := (observer.seen, killer.kills.total())):
             moved, moved_s, right_s = movement, now_s, None
-        if karmada.is_idle and observer.ending() == schedule.ending:
+        is_right = observer.ending() == schedule.ending and not any(observer.idle())
+        if karmada.is_idle and is_right:
             right_s = right_s or now_s
             if now_s - right_s >= _SETTLE_S:
                 observer.faults += observer.wrong_at_rest()
@@ -175,7 +176,8 @@ async def _rest(
                 f"{key}: comes to rest as {is_now}, not as {wanted}"
                 for key, (is_now, wanted) in wrong.items()
             )
-            if not wrong:
+            observer.faults += observer.idle()
+            if not observer.faults:
                 raise RuntimeError(f"seed {schedule.seed}: Karmada's stand-in does not come to rest")
             return
 

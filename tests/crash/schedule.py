@@ -4,6 +4,9 @@ How it ends must not depend on who is faster, or a run with kills could rightly 
 without. So what runs for ever all fits into what its queue owns, and the StrictFIFO queue borrows from
 nobody; behind its services stands at most one workload that is too large for what is left; whatever else
 there is ends by itself or fits nowhere.
+
+Where others are displaced (`displacing`), who of those that are alike goes depends on who started when; how
+many do does not.
 """
 
 import random
@@ -24,8 +27,9 @@ class Workload:
     """One workload. Times are in seconds.
 
     ``runtime_s``: None for one that never ends. ``refusals``: how often Karmada finds no room first.
-    ``scalings``: after so long in place, so many replicas more or fewer. ``ends``: ``finished``, ``running``
-    or ``pending``.
+    ``scalings``: after so long in place, so many replicas more or fewer. ``ends``: ``finished``, ``running``,
+    ``pending``; or ``either``, which is to run, or to wait, be it displaced. ``after``: comes once the
+    binding of this key is placed; ``into_full``: once its clusters have been full.
     """
 
     namespace: str
@@ -41,6 +45,8 @@ class Workload:
     group_size: int = 0
     refusals: int = 0
     scalings: tuple[tuple[float, int], ...] = ()
+    after: str = ""
+    into_full: bool = False
 
     @property
     def key(self) -> str:
@@ -66,6 +72,7 @@ class Workload:
 class Schedule:
     """``stale_chance``: that Karmada places what has been suspended since it took it up. ``pokes``: writes to
     bindings that are none of the dispatcher's business. ``troubles``: errors of the API server.
+    ``displaced``: how many GPUs of work are displaced at the most, by cluster; in the end all are in use.
     """
 
     seed: int
@@ -77,6 +84,7 @@ class Schedule:
     troubles: int = 0
     events: bool = False
     replicas: int = 1
+    displaced: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ending(self) -> dict[str, str]:
@@ -135,6 +143,48 @@ def schedule(seed: int, *, replicas: int = 1) -> Schedule:
         troubles=rng.choice((0, 0, 5)),
         events=rng.random() < 0.2,
         replicas=replicas,
+    )
+
+
+def displacing(seed: int, *, replicas: int = 1) -> Schedule:
+    """One in which others are displaced: in each cluster services of one queue borrow all that the other one
+    owns, which then wants a part of it back; at times somebody more urgent wants that in turn.
+    """
+    rng = random.Random(seed)
+    workloads: list[Workload] = []
+    quotas: dict[str, dict[str, Limits]] = {name: {} for name in (ROOT, STRICT, LOOSE)}
+    displaced: dict[str, int] = {}
+    for cluster in CLUSTERS:
+        owned, wanted = rng.randint(2, 5), rng.randint(1, 2)
+        quotas[ROOT][cluster] = Limits(0)
+        quotas[STRICT][cluster], quotas[LOOSE][cluster] = Limits(owned), Limits(1)
+        where = (cluster,)
+        workloads.append(Workload(LOOSE, f"firm-{cluster}", 1, 1, where, 0.0, None, "running", "firm"))
+        for number in range(owned + rng.randint(0, 2)):
+            name, created_s = f"loose-{cluster}-{number}", rng.uniform(0, 0.5)
+            workloads.append(Workload(LOOSE, name, 1, 1, where, created_s, None, "either"))
+        is_urgent, came_s = rng.random() < 0.5, rng.uniform(0.5, 1.0)
+        ends = "either" if is_urgent else "running"
+        owner = Workload(STRICT, f"owner-{cluster}", 1, wanted, where, came_s, None, ends, into_full=True)
+        workloads.append(owner)
+        if is_urgent:
+            urgent = Workload(STRICT, f"urgent-{cluster}", 1, owned, where, came_s, None, "running", "urgent")
+            workloads.append(replace(urgent, after=owner.key))
+        displaced[cluster] = (owned if is_urgent else 0) + wanted
+    queues = tuple(
+        Queue(name, "" if name == ROOT else ROOT, quotas[name], displaces=name == STRICT)
+        for name in (ROOT, STRICT, LOOSE)
+    )
+    return Schedule(
+        seed,
+        queues,
+        {c: sum(limits[c].nominal for limits in quotas.values()) for c in CLUSTERS},
+        tuple(sorted(workloads, key=lambda workload: workload.created_s)),
+        stale_chance=rng.choice((0.0, 0.5, 1.0)),
+        pokes=rng.choice((0, 10, 30)),
+        troubles=rng.choice((0, 0, 5)),
+        replicas=replicas,
+        displaced=displaced,
     )
 
 
@@ -221,7 +271,12 @@ def _giant(draft: _Draft) -> None:
     draft.add(Workload(namespace, "giant", 1, TOO_MANY, (CLUSTERS[0],), created_s, 0.1, "pending"))
 
 
-def schedules(count: int, first: int, *, pairs_every: int = 10) -> Iterator[Schedule]:
-    """So many, with seeds from ``first`` on; each ``pairs_every``-th has two replicas and an election."""
+def schedules(
+    count: int, first: int, *, pairs_every: int = 10, displacing_every: int = 3
+) -> Iterator[Schedule]:
+    """So many, with seeds from ``first`` on; each ``pairs_every``-th has two replicas and an election, and in
+    each ``displacing_every``-th others are displaced.
+    """
     for seed in range(first, first + count):
-        yield schedule(seed, replicas=2 if seed % pairs_every == pairs_every - 1 else 1)
+        made = displacing if seed % displacing_every == displacing_every - 1 else schedule
+        yield made(seed, replicas=2 if seed % pairs_every == pairs_every - 1 else 1)

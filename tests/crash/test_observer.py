@@ -12,7 +12,7 @@ from tests.crash.objects import binding, binding_path
 from tests.crash.observer import Observer
 from tests.crash.quota import Limits, Queue
 from tests.crash.schedule import CLUSTERS, LOOSE, ROOT, Schedule, Workload
-from tests.crash.views import ADMISSION, GPU, REQUEUE
+from tests.crash.views import ADMISSION, GPU, REQUEUE, bindings, view_of
 
 EAST = CLUSTERS[0]
 FIRST, SECOND, LARGE, MEMBER, OTHER = WORKLOADS = (
@@ -58,6 +58,22 @@ def take_back(workload: Workload, count: int = 1) -> Step:
         obj["spec"]["suspension"]["scheduling"] = True
 
     return edit(workload, taken)
+
+
+def displace(workload: Workload, by: Workload, **wrong: object) -> Step:
+    def step(api: FakeApi) -> object:
+        namespace, _, name = by.key.partition("/")
+        uid = view_of(bindings(api.store).records[namespace, name]).uid
+
+        def displaced(obj: Obj) -> None:
+            requeue = {"count": 0, "cause": "Preempted", "by": uid, **wrong}
+            obj["metadata"]["annotations"] = {REQUEUE: json.dumps(requeue)}
+            obj["spec"]["suspension"]["scheduling"] = True
+            obj["spec"]["clusters"] = []
+
+        return api.update(binding_path(workload.key), displaced)
+
+    return step
 
 
 def place(workload: Workload) -> Step:
@@ -116,6 +132,7 @@ def observed(*steps: Step) -> Observer:
         (admit(FIRST), take_back(FIRST), admit(FIRST), take_back(FIRST, 2)),
         (admit(FIRST), place(FIRST), scale(FIRST, 2), flag(FIRST, held=True), admit(FIRST)),
         (admit(FIRST), flag(FIRST, held=True), flag(FIRST, held=False)),
+        (admit(FIRST), place(FIRST), displace(FIRST, by=OTHER), admit(FIRST), place(FIRST)),
         (admit(FIRST), place(FIRST), finish(FIRST), admit(SECOND)),
     ],
 )
@@ -137,6 +154,9 @@ def test_what_is_right_is_not_complained_about(steps: tuple[Step, ...]) -> None:
         ((admit(FIRST), forget(FIRST)), "was not taken back"),
         ((admit(FIRST), forget(FIRST), admit(FIRST)), "its flag went from False"),
         ((admit(FIRST), place(FIRST), take_back(FIRST)), "taken back while placed"),
+        ((admit(FIRST), displace(FIRST, by=OTHER, count=1)), "being displaced counts as a try"),
+        ((admit(FIRST), admit(SECOND), displace(FIRST, by=SECOND)), "which does not wait"),
+        ((admit(FIRST), displace(FIRST, by=OTHER), place(FIRST), admit(FIRST)), "admitted while placed"),
         ((place(FIRST), admit(FIRST)), "admitted while placed"),
         ((admit(FIRST), admit(FIRST, enqueuedAt="earlier")), "its record's enqueuedAt became 'earlier'"),
         ((admit(FIRST), admit(FIRST, enqueuedAt="x-later")), "its record's enqueuedAt became 'x-later'"),
@@ -159,6 +179,14 @@ def test_what_must_not_be_at_rest_is_found() -> None:
     assert f"{FIRST.key}: lost" in half.wrong_at_rest()
 
 
+def test_who_was_displaced_in_vain_is_found() -> None:
+    seen = observed(admit(FIRST), displace(FIRST, by=SECOND), admit(SECOND), place(SECOND))
+    seen.displaced = {EAST: 2}
+    assert (list(seen.wrong_at_rest()), list(seen.idle())) == ([], ["of 12 GPUs in east 2 are in use"])
+    seen.displaced = {EAST: 1}
+    assert list(seen.wrong_at_rest()) == ["2 GPUs in east were displaced, and 1 are enough"]
+
+
 @pytest.mark.parametrize(
     ("steps", "end"),
     [
@@ -168,6 +196,7 @@ def test_what_must_not_be_at_rest_is_found() -> None:
         ((admit(FIRST), place(FIRST), scale(FIRST, 2), place(FIRST)), "running with a record of"),
         ((admit(FIRST),), "View("),
         ((admit(FIRST), take_back(FIRST)), "View("),
+        ((admit(FIRST), place(FIRST), displace(FIRST, by=SECOND)), "displaced"),
         ((admit(FIRST), place(FIRST), flag(FIRST, held=True)), "View("),
     ],
 )

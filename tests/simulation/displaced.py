@@ -7,14 +7,16 @@ By what is written in the world and by the clock of the world alone.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.pods import Phase
 from sandbox.simulation.story import DeleteLine, FaultLine, RelabelLine, SubmitLine
+from sandbox.simulation.templates import GPU
 from tests.simulation.accounts import (
     REQUEUE,
+    Trees,
     asked,
     asked_each,
     cause_of,
@@ -63,6 +65,16 @@ class Claim:
     is_overtaken: bool = False
 
 
+class Doubt(NamedTuple):
+    """The workload of the key, of so many GPUs, was displaced, which was right if the queue borrowed then."""
+
+    key: str
+    queue: str
+    gpus: int
+    at_ms: int
+    told: str
+
+
 @dataclass
 class Displacements(Evictions):
     """The laws about displacing, beside all others. ``displaced``, ``claimed``, ``owed``: how many were, were
@@ -84,6 +96,7 @@ class Displacements(Evictions):
     """By uid of who waits, who was displaced for it since it last started."""
     _borrowed_ms: dict[str, int] = field(default_factory=dict)
     """By queue, when it last used more than it owns."""
+    _doubts: list[Doubt] = field(default_factory=list)
     _over: int = 0
     _over_ms: int = 0
     _displaced_ms: int = 0
@@ -108,6 +121,7 @@ class Displacements(Evictions):
         for name, quota in self._trees.quotas.items():
             if quota.parent and self._trees.is_placed(name) and self._trees.balance(name, self._used) < 0:
                 self._borrowed_ms[name] = now_ms
+        self._doubts = [one for one in self._doubts if not self._would_borrow(one)]
 
     def _displaced(self, written: Written, before: Obj, after: Obj, began_ms: int | None) -> None:
         super()._displaced(written, before, after, began_ms)
@@ -170,7 +184,12 @@ class Displacements(Evictions):
             if self.world.faults.is_calm() and self._is_quick() and not self._is_edited():
                 self._break(_USEFUL, key, f"displaced for {by}, which is not there")
             return
-        self._by_policy(key, record, preemptor, other)
+        why_not = [self._why_not(trees, record, preemptor, other) for trees in self._lately(_AGO_MS)]
+        if not self._is_edited():
+            if all(why_not):
+                self._break(_PERMITTED, key, why_not[0])
+            elif record["queue"] != self._queue_named(preemptor):
+                self._has_to_borrow(key, record, f"by {other.name}")
         if uid in self._starts.setdefault(by, set()) and self.world.faults.is_calm():
             self._break(_ONCE, key, f"again for {other.name}")
         self._starts[by].add(uid)
@@ -184,8 +203,8 @@ class Displacements(Evictions):
         """It goes only as far as its class lets it."""
         if line.preemptible == "Never":
             self._break(_PERMITTED, key, "its class keeps it")
-        if line.preemptible == "BorrowedOnly" and not self._borrows(record["queue"]):
-            self._break(_PERMITTED, key, f"its class keeps it, and {record['queue']} does not borrow")
+        if line.preemptible == "BorrowedOnly":
+            self._has_to_borrow(key, record, "its class keeps it")
 
     def _ran(self, key: str, line: SubmitLine, began_ms: int | None) -> None:
         """All of it goes only once it has run for as long as its class lets it."""
@@ -195,11 +214,14 @@ class Displacements(Evictions):
         if ran_ms < 1_000 * line.min_run_s - self._early_ms():
             self._break(_PERMITTED, key, f"it ran for {ran_ms / 1000} s of {line.min_run_s}")
 
-    def _by_policy(self, key: str, record: Obj, preemptor: Obj, other: SubmitLine) -> None:
+    def _why_not(self, trees: Trees, record: Obj, preemptor: Obj, other: SubmitLine) -> str:
+        """Why it might not go, as the queues were; empty if it might."""
         queue, own = record["queue"], self._queue_named(preemptor)
-        policy = self._trees.quotas.get(own)
-        if policy is None or not self._trees.is_placed(queue) or self._is_edited():
-            return
+        policy = trees.quotas.get(own)
+        if policy is None or trees.is_stopped(own):
+            return f"by {other.name}, and {own} admits nothing"
+        if not trees.is_placed(queue):
+            return "" if queue == own else f"by {other.name} of another tree"
         is_lower = record["priority"] < other.priority
         if queue == own:
             is_newer = from_rfc3339(record["enqueuedAt"]) >= _enqueued_ms(preemptor)
@@ -207,39 +229,62 @@ class Displacements(Evictions):
             is_right = is_lower or (may_equal and record["priority"] == other.priority)
             if policy.displaces == "Never" or not is_right:
                 told = f"of priority {record['priority']} by {other.name} of {other.priority}"
-                self._break(_PERMITTED, key, f"{told}, and {own} displaces {policy.displaces}")
-            return
+                return f"{told}, and {own} displaces {policy.displaces}"
+            return ""
         if policy.reclaims == "Never" or (policy.reclaims == "LowerPriority" and not is_lower):
-            self._break(_PERMITTED, key, f"by {other.name} of {own}, which reclaims {policy.reclaims}")
-        if self._trees.root(queue) != self._trees.root(own):
-            self._break(_PERMITTED, key, f"by {other.name} of another tree")
-        if not self._borrows(queue):
-            self._break(_PERMITTED, key, f"by {other.name}, and {queue} does not borrow")
+            return f"by {other.name} of {own}, which reclaims {policy.reclaims}"
+        if trees.root(queue) != trees.root(own):
+            return f"by {other.name} of another tree"
         if self._claims or not (self._goes_well() and self._is_quick()):
             # Plans count what is to come of others.
-            return
-        if self._trees.quotas[queue].parent == policy.parent:
-            its, others = self._share(own, asked(preemptor)), self._share(queue)
+            return ""
+        if trees.quotas[queue].parent == policy.parent:
+            its, others = self._share(trees, own, asked(preemptor)), self._share(trees, queue)
             if its > max(0, others):
-                told = f"{own} would borrow {its} by its weight, and {queue} borrows {others}"
-                self._break(_PERMITTED, key, f"by {other.name}: {told}")
+                return (
+                    f"by {other.name}: {own} would borrow {its} by its weight, and {queue} borrows {others}"
+                )
+        return ""
 
-    def _share(self, queue: str, more: int = 0) -> float:
+    def _lately(self, ago_ms: int) -> Iterator[Trees]:
+        """The queues as they are, and as they were so long ago at the most."""
+        yield self._trees
+        from_ms = self.world.timeline.now_ms - ago_ms
+        yield from (trees for until_ms, trees in self._earlier if until_ms >= from_ms and trees.quotas)
+
+    def _share(self, trees: Trees, queue: str, more: int = 0) -> float:
         """What the queue would borrow if it took so much more, by its weight."""
-        borrowed = self._used[queue] + more - self._trees.quotas[queue].nominal
+        borrowed = self._used[queue] + more - trees.quotas[queue].nominal
         return max(0, borrowed) / self._weights()[queue]
 
-    def _borrows(self, queue: str) -> bool:
-        """Whether the queue used more than it owns when that was decided, or will once all have started for
-        whom others are displaced.
+    def _has_to_borrow(self, key: str, record: Obj, told: str) -> None:
+        """Its queue used more than it owns when that was decided, will once all have started for whom others
+        are displaced, or does once what was decided before is written.
         """
-        if self.world.timeline.now_ms - self._borrowed_ms.get(queue, 0) <= _AGO_MS:
-            return True
-        then = self._used.copy()
+        then, queue = self._used.copy(), record["queue"]
+        if not self._trees.is_placed(queue):
+            return
         for binding in self._bindings():
             if binding["metadata"]["uid"] in self._claims:
                 then[self._queue_named(binding)] += asked(binding)
-        return self._trees.balance(queue, then) < 0
+        now_ms = self.world.timeline.now_ms
+        if now_ms - self._borrowed_ms.get(queue, 0) > _AGO_MS and self._trees.balance(queue, then) >= 0:
+            gpus = int(record["requests"].get(GPU, 0))
+            self._doubts.append(Doubt(key, queue, gpus, now_ms, f"{told}, and {queue} does not borrow"))
+
+    def _settle(self, *, is_over: bool = False) -> None:
+        """Judge what can be judged by now."""
+        now_ms, doubts = self.world.timeline.now_ms, self._doubts
+        self._doubts = [one for one in doubts if not is_over and now_ms - one.at_ms <= _DECIDED_MS]
+        for one in doubts:
+            if one not in self._doubts:
+                self._break(_PERMITTED, one.key, one.told)
+
+    def _would_borrow(self, one: Doubt) -> bool:
+        """Whether the queue of who was displaced would use more than it owns if that ran on."""
+        beside = self._used.copy()
+        beside[one.queue] += one.gpus
+        return not self._trees.is_placed(one.queue) or self._trees.balance(one.queue, beside) < 0
 
     def _not_in_turn(self, key: str, uid: str, by: str) -> None:
         now = self._outside()
@@ -277,7 +322,7 @@ class Displacements(Evictions):
         for uid, claim in self._claims.items():
             binding = bindings[claim.key]
             other, its = self._line(binding), self._queue_named(binding)
-            if line is None or other is None or not self._trees.is_placed(its):
+            if line is None or other is None or self._trees.is_stopped(its):
                 continue
             need, is_entitled = asked(binding), is_own and queue != its
             is_first = self._goes_first(key, line, queue, claim.key, other, its)
@@ -320,6 +365,7 @@ class Displacements(Evictions):
     def look(self) -> None:
         """See `Laws.look`."""
         super().look()
+        self._settle()
         now_ms, is_well = self.world.timeline.now_ms, self._goes_well()
         bindings = self.world.api.collection("resourcebindings").objects
         waits = self.world.leader.waits() if self.world.leader is not None and self._claims else {}
@@ -440,6 +486,7 @@ class Displacements(Evictions):
     def quiet(self) -> None:
         """See `Quiet.quiet`."""
         super().quiet()
+        self._settle(is_over=True)
         lines_ms = self.world.at_ms(max(int(line.at_s) for line in self.world.story.lines))
         faults = self.world.story.of(FaultLine)
         faults_ms = self.world.at_ms(max((one.at_s + one.for_s for one in faults), default=0))

@@ -1,5 +1,6 @@
 """Evictions: nothing runs for longer than it may or is stopped before; what is drained is soon empty."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,11 +23,14 @@ _BEFORE: Final = "nothing is stopped before its time"
 
 @dataclass
 class Evictions(Losses):
-    """The laws about evictions, beside all others. ``exceeded``, ``drained``, ``reduced``: how many."""
+    """The laws about evictions, beside all others. ``exceeded``, ``drained``, ``reduced``: how many there
+    were. ``stopped``: how often each was displaced or drained, by key.
+    """
 
     exceeded: int = 0
     drained: int = 0
     reduced: int = 0
+    stopped: Counter[str] = field(default_factory=Counter)
     _exceeding_ms: dict[str, int] = field(default_factory=dict)
     """By queue of which work is taken back for that: when it last used more than it may."""
     _began_ms: dict[str, int] = field(default_factory=dict)
@@ -77,6 +81,7 @@ class Evictions(Losses):
             self._break("what has ended is not touched", key, f"{cause_of(after)}")
         if at(before, "spec", "preserveResourcesOnDeletion"):
             self._break("nothing is left behind", key, f"{cause_of(after)}")
+        self.stopped[key] += cause_of(after) in (Cause.DRAINED, Cause.PREEMPTED)
         if cause_of(after) is Cause.DRAINED:
             self.drained += 1
             since_ms = self._drained_ms.get(record["queue"])

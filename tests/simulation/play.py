@@ -27,7 +27,9 @@ class Spinning(Exception):
 
 @dataclass
 class Played:
-    """What came of a story. ``ended``: workloads that ran to their end."""
+    """What came of a story. ``ended``: workloads that ran to their end; ``stopped``: how often each was
+    displaced, or taken back because its queue was drained.
+    """
 
     story: Story
     broken: list[Broken]
@@ -35,6 +37,7 @@ class Played:
     cpu_s: float
     faults: Counter[str] = field(default_factory=Counter)
     ended: frozenset[str] = frozenset()
+    stopped: Counter[str] = field(default_factory=Counter)
 
     @property
     def laws(self) -> frozenset[str]:
@@ -65,6 +68,7 @@ def play(story: Story) -> Played:
         time.process_time() - started_s,
         world.faults.counts,
         ended,
+        laws.stopped,
     )
 
 

@@ -37,7 +37,7 @@ class Quiet(Known):
         if leader is None:
             self._break("somebody leads", "dispatchers", "nobody leads although all is well")
             return
-        waits = leader.waits()
+        waits, released_ms = leader.waits(), self._last_ms(record_of)
         for key, binding in bindings.items():
             line = self._line(binding)
             if line is None or is_ended(binding) or not replicas(binding):
@@ -54,7 +54,13 @@ class Quiet(Known):
                 self._break("whoever waits has a reason", key, "held, and nobody says why")
             elif reason is not None and (lie := self._lie(reason, binding, line, why)):
                 self._break("reasons are true", key, f"{told}, but {lie}")
-            elif reason is None and not why and self._is_ours(binding, line):
+            elif (
+                reason is None
+                and not why
+                and self._is_ours(binding, line)
+                and self._is_late(released_ms.get(key, 0))
+            ):
+                # Karmada looks again at what found no room when it was released.
                 self._break("what fits does not wait", key, "released, with room, and not placed")
         owners = {binding["metadata"]["uid"] for binding in bindings.values()}
         for key, policy in world.api.collection(OVERRIDE_POLICIES).objects.items():

@@ -151,7 +151,7 @@ class Reserved(Decisions):
         if before is None:
             # With those before it there is no telling.
             return ""
-        if is_drained or before == NOBODY_KNOWS:
+        if is_drained or before == NOBODY_KNOWS or _is_there(one, now):
             return f"{lacks - lacked} more is lacking" if lacks > lacked else ""
         if after is None or after > before:
             return f"it could start at {before}, and then at {after}"

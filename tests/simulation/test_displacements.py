@@ -162,7 +162,7 @@ OWN = "what a queue owns it gets back"
 @pytest.mark.parametrize(
     ("story", "law", "of", "name", "instead"),
     [
-        pytest.param(URGENT, KEPT, turn, "claims_of", lambda *_: frozenset(), id="claims are ignored"),
+        pytest.param(URGENT, KEPT, turn, "claims_of", lambda *_: {}, id="claims are ignored"),
         pytest.param(PROMISED, PERMITTED, displaceable, "_may_go", may_go, id="promises are ignored"),
         pytest.param(EQUAL, PERMITTED, displaceable, "may_displace", anybody, id="policies are ignored"),
         pytest.param(FAIR, PERMITTED, planning, "Displacing", Shareless, id="shares are ignored"),

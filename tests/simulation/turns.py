@@ -144,6 +144,8 @@ class Turns(Quiet):
         """Whether it stands in line now: it is held for its turn alone."""
         if not is_held(binding) or line.scheduler or line.skip or not line.gpus:
             return False
+        if record_of(binding) is None and self._local_queue_is_gone(binding):
+            return False
         if line.group and len(self._together(binding, line)) < self._size(line):
             return False
         return REQUEUE not in at(binding, "metadata", "annotations", default={})

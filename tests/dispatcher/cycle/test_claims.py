@@ -33,7 +33,10 @@ def fleet() -> Fleet:
 
 
 def decided(found: Fleet, *claims: str, verdicts: dict[str, Verdict] | None = None) -> Decision:
-    return decide(replace(found.snapshot(verdicts=verdicts), claims=frozenset(claims)), found.now_ms)
+    return decide(
+        replace(found.snapshot(verdicts=verdicts), claims=dict.fromkeys(claims, found.now_ms + 600_000)),
+        found.now_ms,
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.api.cluster_queue import FlavorFungibility, FlavorPreference, SearchPolicy
+from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.actions import Decision, class_key
 from queue_dispatcher.cycle.decide import AdmissionCycles, decide
 from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
@@ -16,7 +17,7 @@ from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.snapshot import Looks, Snapshot, Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
-from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, bound, preplaced, wherever
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, STRICT, Fleet, bound, preplaced, wherever
 from tests.dispatcher.ledger.builders import cell, charge, grow, owns, queue, root
 
 QUEUES = ("q0", "q1", "q2", "q3", "alone")
@@ -81,7 +82,8 @@ class Changing:
                 name = rng.choice(QUEUES)
                 fleet.configure(
                     name,
-                    strategy=rng.choice((STRICT, BEST_EFFORT)),
+                    strategy=rng.choice((STRICT, BEST_EFFORT, BACKFILL)),
+                    reservation=ReservationPolicy(rng.choice((0, 4, 9)), 12, 30, rng.choice((1, 2))),
                     ageing=rng.choice((NO_AGEING, NO_AGEING, Ageing(7, 2))),
                     priority=rng.choice((0, 0, 0, 1)),
                     reclaims=rng.random() < 0.2,
@@ -116,6 +118,8 @@ class Changing:
             due=rng.choice((0, 0, 0, fleet.now_ms + 6)),
             members=rng.choice((1, 1, 3)),
             ageing=rng.choice((None, None, None, Ageing(3, 1))),
+            runtime=rng.choice((None, 5, 20)),
+            max_wait=rng.choice((None, None, 6)),
             probe=rng.choice(("", "", "p0", "p1", "p2")),
             gpu=gpu,
             cpu=rng.choice((0, 1)) if gpu else 1,
@@ -220,7 +224,8 @@ def told(decision: Decision) -> object:
     """All that a decision says."""
     waits = list(decision.waits.items())
     preemptors = [(one.item, tuple(one.ways), one.starts_in) for one in decision.preemptors]
-    return (decision.actions, waits, decision.next_due_ms, decision.window_full, decision.turns, preemptors)
+    actions, due_ms, reservations = decision.actions, decision.next_due_ms, decision.reservations
+    return (actions, waits, due_ms, decision.window_full, decision.turns, reservations, preemptors)
 
 
 @pytest.mark.parametrize("kind", [Changing, Stating, Looking])

@@ -6,7 +6,7 @@ import pytest
 
 from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.actions import Admit, Probe
-from queue_dispatcher.cycle.decide import AdmissionCycles
+from queue_dispatcher.cycle.decide import AdmissionCycles, decide
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import Shape, probe_of, probe_through
 from queue_dispatcher.cycle.reasons import BEHIND_STRANGERS_RESERVATION, told_to
@@ -508,3 +508,96 @@ def test_who_passes_is_told(of: str, amounts: dict[str, int], passes: bool) -> N
 
 def _probe(shape: Shape) -> str:
     return probe_of(shape, shape.alternatives[0])
+
+
+def claimed(found: Fleet, **until: int) -> list[str]:
+    """A cycle in which others are displaced for these until then, in minutes; what it admits."""
+    made = decide(
+        replace(found.snapshot(), claims={name: at * MIN for name, at in until.items()}), found.now_ms
+    )
+    return found.carry_out(made)
+
+
+def test_what_others_were_displaced_for_is_not_given_up_before_they_may_have_gone() -> None:
+    """Not by a holdTimeout shorter than pods take to end, nor if it was given up before."""
+    found = full({"a": None, "b": None, "c": None, "d": None}, replace(POLICY, hold_timeout_ms=MIN))
+    found.submit("q", "gang", gpu=8)
+    found.now_ms = 5 * MIN
+    found.cycle()
+    found.now_ms = 7 * MIN
+    assert "gang" in found.decide().reservations.given_up
+    found.cycle()
+    found.finish("a")
+    found.submit("q", "small", gpu=4, at=found.now_ms)
+    assert claimed(found, gang=10) == []
+    (made,) = found.reservations.made
+    assert (made.item.id, made.expires_ms, found.reservations.given_up) == ("gang", 10 * MIN, {})
+    found.now_ms = 10 * MIN
+    assert found.cycle() == ["small"]
+
+
+def test_what_is_left_is_kept_also_where_the_others_that_are_to_go_would_never_end() -> None:
+    """As services: one of two has been displaced, and nobody else gets what it left."""
+    found = fleet(root("org"), queue("a", "org", gpu=4), queue("b", "org"))
+    found.configure("a", reclaims=True)
+    for name in ("b1", "b2"):
+        found.submit("b", name, gpu=2)
+    assert found.cycle() == ["b1", "b2"]
+    found.finish("b1")
+    found.endings.drop("b2")
+    found.submit("a", "owner", gpu=4)
+    found.submit("b", "late", gpu=2, at=1)
+    assert claimed(found, owner=10) == []
+
+
+def test_each_for_whom_others_are_displaced_has_its_room_kept() -> None:
+    """However many of a tree have one by their queue."""
+    found = fleet(root("org"), *(queue(name, "org", gpu=4) for name in "abc"), policy=POLICY)
+    for name in "ab":
+        found.configure(name, strategy=BACKFILL, reclaims=True)
+        found.submit(name, f"{name}1", gpu=4)
+    found.submit("c", "c1", gpu=4)
+    assert found.cycle() == ["a1", "b1", "c1"]
+    for name in "ab":
+        found.submit(name, f"{name}2", gpu=4, at=1)
+    found.now_ms = MIN
+    claimed(found, a2=10, b2=10)
+    assert {one.item.id for one in found.reservations.made} == {"a2", "b2"}
+
+
+def test_who_holds_one_starts_whatever_is_kept_for_those_behind_it() -> None:
+    """What those behind it wait for was reckoned beside it: else neither would ever start."""
+    found = fleet(root("org", gpu=4), queue("a", "org"), queue("b", "org"), policy=replace(POLICY, depth=2))
+    found.submit("a", "long", gpu=4)
+    assert found.cycle() == ["long"]
+    found.submit("a", "first", gpu=2, at=1)
+    found.submit("b", "second", gpu=2, at=2)
+    found.now_ms = 40 * MIN
+    found.cycle()
+    assert [one.item.id for one in found.reservations.made] == ["first", "second"]
+    found.finish("long")
+    assert found.cycle() == ["first", "second"]
+
+
+def test_nobody_passes_by_when_it_could_have_started_before_what_starts_now() -> None:
+    """In one cycle: what goes first and ends nobody knows when makes that unknown."""
+    found = full({"a": 10, "b": 20, "c": None})
+    found.submit("q", "gang", gpu=12)
+    found.now_ms = 5 * MIN
+    found.cycle()
+    found.submit("q", "urgent", gpu=2, at=found.now_ms, priority=1)
+    found.submit("q", "short", gpu=2, at=found.now_ms, runtime=5 * MIN)
+    assert found.cycle() == ["urgent"]
+
+
+def test_who_is_first_by_then_takes_the_place_of_who_was_before() -> None:
+    """Of many that wait few are tried, and which of them changes as they have waited long enough."""
+    found, cycles = full({"a": None, "b": None, "c": None, "d": None}), AdmissionCycles()
+    found.configure("q", reclaims=True)
+    found.submit("q", "early", gpu=4)
+    for number in range(5):
+        found.submit("q", f"urgent{number}", gpu=5 + number, at=3 * MIN, priority=1)
+    first = [f"urgent{number}" for number in range(5)]
+    for minute, tried in ((6, [*first, "early"]), (9, first)):
+        made = cycles.decide(found.snapshot(), minute * MIN)
+        assert [one.item.id for one in made.preemptors] == tried

@@ -3,10 +3,13 @@ from pathlib import Path
 
 from tests.crash.processes import forks
 from tests.crash.run import Verdict, run_both
-from tests.crash.schedule import schedule
+from tests.crash.schedule import displacing, schedule
 
-SCHEDULES = (schedule(10), schedule(24, replicas=2))
-"""Chosen for being short, with groups, growth, and workloads that are taken back; `tests.crash` runs more."""
+SCHEDULES = (schedule(10), schedule(24, replicas=2), displacing(2))
+"""Chosen for being short, with groups, growth, and workloads that are taken back, or displaced.
+
+`tests.crash` runs more.
+"""
 
 
 def test_killed_at_each_write_everything_ends_as_without_kills(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Who finds no room has others displaced, as far as its queue's policy goes, and starts in their place."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -256,7 +257,29 @@ def test_what_is_left_is_kept_for_whom_it_was_left(*, dies: bool) -> None:
     assert (sorted(displaced(made)), made.is_held("urgent")) == (["x", "y"], False)
 
 
-def test_whom_the_plan_has_not_reached_stays_once_nobody_waits_any_more() -> None:
+def test_who_finds_room_by_itself_needs_nobody_to_go() -> None:
+    """Although the victim could go only in the same turn."""
+    made = plane(4, LOWER)
+    runs(made, "x", 2)
+    runs(made, "ends", 2, "high")
+    made.edit("x", lambda obj: obj["spec"].update(conflictResolution="Overwrite"))
+    comes(made, "urgent", 2, "high")
+    settle(made)
+    assert (displaced(made), "urgent" in made.state.displacements) == ([], True)
+    made.place("x", m1=2)
+    made.delete("ends")
+    made.passes(3, step_s=3)
+    assert (displaced(made), made.is_held("urgent"), made.is_held("x")) == ([], False, False)
+
+
+def held(made: Plane) -> None:
+    queue(made, "main", 40, preemption=LOWER, stopPolicy="Hold")
+
+
+@pytest.mark.parametrize("no_more", [lambda made: made.delete("urgent"), held], ids=["gone", "queue held"])
+def test_whom_the_plan_has_not_reached_stays_once_nobody_waits_any_more(
+    no_more: Callable[[Plane], None],
+) -> None:
     made = Hanging({"m1": 40})
     furnish(made, 40, LOWER)
     for number in range(20):
@@ -265,7 +288,7 @@ def test_whom_the_plan_has_not_reached_stays_once_nobody_waits_any_more() -> Non
     made.submit("urgent", replicas=40, said={"fairway.dev/class": "high"})
     made.turn(1)
     made.turn(1)
-    made.delete("urgent")
+    no_more(made)
     made.passes(120)
     assert made.hanging
     made.goes_on()
