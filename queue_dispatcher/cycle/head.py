@@ -170,15 +170,13 @@ class QueueHead:
         """Those that get reservations by now, before anything is taken: of ``waiters`` who has waited long
         enough; and whoever has a claim, also while it is asked about.
         """
-        if now_ms < self.waits_ms and not (claims and self.may_displace):
-            return
-        found = self._found_waiters(headroom)
-        if self._reserves:
+        if self._reserves and self.waits_ms <= now_ms:
+            found = self._found_waiters(headroom)
             yield from (one for one in found if _reserved_ms(one) <= now_ms and one.item.id not in claims)
-        if not self.may_displace:
-            return
-        self._left.begin(headroom)
-        for item in filter(None, map(self.state.pending.get, sorted(claims))):
+        claimed = [item for one in sorted(claims) if (item := self.state.pending.get(one)) is not None]
+        if claimed:
+            self._left.begin(headroom)
+        for item in claimed:
             ways = self._left.ways_ever(item.shape) if item.due_ms <= now_ms else ()
             if ways:
                 yield Waiter(self._rank(item), item, ways, self.state.reservation)

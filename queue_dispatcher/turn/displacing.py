@@ -203,7 +203,6 @@ class _Look:
         """Nothing that could be done would let it start: its claim ends, if it has one."""
         state, item_id = self._state, self._item.id
         state.displaces_again_ms[item_id] = self._now.elapsed_ms + again_ms
-        state.in_vain_ms[class_key(self._item)] = self._now.elapsed_ms + again_ms
         if self._before is not None:
             state.give_up(item_id)
 
@@ -320,6 +319,7 @@ class _Look:
         if before is not None:
             if before.tries == MAX_TRIES:
                 self._give_up(CLAIMED_MS)
+                state.in_vain_ms[class_key(item)] = now.elapsed_ms + CLAIMED_MS
                 return
             made = replace(made, tries=before.tries + 1, places=before.places + places, avoids=before.avoids)
         state.displacements[item.id] = made

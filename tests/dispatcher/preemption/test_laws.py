@@ -131,11 +131,13 @@ def rest(world: World, waiting: list[Candidate], precedence: Precedence) -> list
                 break
         else:
             return displaced
-        for victim in plan.victims if plan is not None else ():
-            world.stop(victim.candidate)
-            waiting.append(victim.candidate)
-            precedence.displaced(victim.candidate.id, one.id)
-            displaced.append((victim.candidate.id, one.id))
+        for victim in (of.candidate for of in (plan.victims if plan is not None else ())):
+            world.goes(victim)
+            # What gives pods up runs on, and nobody is displaced so that it grows.
+            if not victim.pods:
+                waiting.append(victim)
+                precedence.displaced(victim.id, one.id)
+                displaced.append((victim.id, one.id))
         waiting.remove(one)
         world.start(started(one, at_ms))
     raise AssertionError(f"{len(displaced)} displacements, and no end: {displaced[-6:]}")

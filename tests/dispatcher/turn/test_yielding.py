@@ -164,10 +164,10 @@ def test_what_is_given_up_is_kept_for_whom_it_was(*, dies: bool) -> None:
     made.leaving = 3
     made.passes(3)
     assert (made.replicas("e"), made.is_held("urgent")) == (5, True)
+    # It fits as soon as what is being deleted has left.
+    made.needed = {"urgent": {"m1": ()}}
     if dies:
         made.restart()
-        # It fits as soon as what is being deleted has left.
-        made.needed = {"urgent": {"m1": ()}}
     # For some of it there is room already, for all of it not yet.
     made.leaving = 1
     made.comes("small", 2, "mid")
@@ -195,12 +195,14 @@ def planned() -> Yielding:
     raise AssertionError("no plan")
 
 
-def test_it_is_called_off_where_it_has_not_as_much_to_give_any_more() -> None:
+def test_another_plan_is_looked_for_where_it_has_not_as_much_to_give_any_more() -> None:
     made = planned()
     made.relabel("e", "6", 12)
     assert not turn(made.state, (), made.now).writes
-    assert not made.state.displacements
     assert not made.cache.ends.displaced_by
+    # Two pods are too few, so all of it goes.
+    made.passes(5)
+    assert (made.replicas("e"), made.is_held("urgent")) == (0, False)
 
 
 def test_nothing_is_given_up_for_who_waits_no_more_when_it_is_written() -> None:
