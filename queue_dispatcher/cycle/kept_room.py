@@ -83,10 +83,12 @@ class KeptRoom:
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
 
     def _binding(self, item: str, queue: str, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
-        """Those that the item would not pass anyway."""
+        """Those that the item would not pass anyway; of one that has its own, those before that."""
         for kept in self._kept:
             one = kept.reservation
-            if one.item.id == item or one.is_behind(queue, rank):
+            if one.item.id == item:
+                return
+            if one.is_behind(queue, rank):
                 continue
             if not one.is_passed_by(runtime_ms, self._now_ms):
                 yield kept
