@@ -11,12 +11,12 @@ import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from benchmarks.report import Case, Figure, Result
 from benchmarks.sides import Setting
-from fairway.names import QUEUE
+from fairway.names import MAX_RUNTIME, QUEUE
 from sandbox.simulation.fleet import Fleet
 from sandbox.simulation.karmada.control_plane import Limits
 from sandbox.simulation.karmada.policies import placed, policy
@@ -75,6 +75,22 @@ ALL: Final = Size("all", 200, (None, None, 50), ())
 _AMONG: Final = {LARGE.name: SIZES[2:], ALL.name: SIZES}
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How work is queued. ``spec``: fields of the teams' queues. ``owns_all``: the quota of each team is the
+    whole fleet, and nobody ever borrows. ``times``: everybody says how long a workload may run, up to so many
+    times as long as it does; 0 for nobody.
+    """
+
+    spec: Mapping[str, object] = field(default_factory=dict)
+    owns_all: bool = False
+    times: float = 0.0
+
+
+COMES_UP_WITHIN_MS: Final = 10_000
+"""Added to what people say, as a limit counts from the release."""
+
+
 @dataclass(slots=True)
 class Submitted:
     """One workload of the day. ``started_ms``: when all its pods had been running, None while not.
@@ -88,6 +104,7 @@ class Submitted:
     pods: int
     gpus: int
     runs_ms: int
+    limit_ms: int = 0
     created_ms: int = 0
     started_ms: int | None = None
     used: int = 0
@@ -105,6 +122,8 @@ class Submitted:
         made = job(self.name, self.team, pod_template({GPU: self.gpus}), pods=self.pods)
         made["metadata"]["labels"][QUEUE] = self.team
         made["metadata"]["annotations"] = fated(self.runs_ms)
+        if self.limit_ms:
+            made["metadata"]["labels"][MAX_RUNTIME] = f"{self.limit_ms}ms"
         return made
 
 
@@ -113,7 +132,8 @@ class Day:
     """What was seen. ``looks``: how many there were while work waited. ``before``: see `BEFORE`.
 
     ``crumbs``: GPUs that were free on nodes of which some were in use, added up over the looks at which work
-    waited that needs whole nodes, ``whole_looks``.
+    waited that needs whole nodes, ``whole_looks``. ``used``: the share of the GPUs in use while work waited
+    and more came.
     """
 
     before: list[Submitted]
@@ -122,6 +142,7 @@ class Day:
     looks: int = 0
     crumbs: int = 0
     whole_looks: int = 0
+    used: float = 0.0
     events: int = 0
     took_s: float = 0.0
 
@@ -151,8 +172,14 @@ def day(
     until_ms: int = LOOKED_AT_MS,
     busy: int = BUSY,
     guides: bool = True,
+    rules: Rules | None = None,
+    to_the_end_ms: int = 0,
 ) -> Day:
-    """The day of this seed; ``guides``: pods are told where to go in their cluster."""
+    """The day of this seed; ``guides``: pods are told where to go in their cluster.
+
+    Then nothing more comes, and it is looked at until all has started, for ``to_the_end_ms`` at the most.
+    """
+    rules = rules or Rules()
     began_s = time.process_time()
     limits = Limits(report_ms=REPORT_MS)
     fleet = Fleet(
@@ -163,13 +190,18 @@ def day(
     kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
     for team, gpus in TEAMS.items():
         fleet.api.create("namespaces", {"metadata": {"name": team}})
-        fleet.queue(team, [team], gpus=gpus, parent="company")
+        owned = GPUS if rules.owns_all else gpus
+        fleet.queue(team, [team], gpus=owned, parent="company", **rules.spec)
         fleet.api.create("propagationpolicies", policy("all", team, kinds, placed(groups=1)))
     fleet.start()
     fleet.wait(COMES_UP_MS)
     began_ms = fleet.now_ms + BEFORE_MS
     before, of_day = drawn(random.Random(seed), mean_run_ms)
     seen = Day(before, [])
+    if rules.times:
+        says = random.Random(f"limits {seed}")
+        for one in (*before, *of_day):
+            one.limit_ms = COMES_UP_WITHIN_MS + int(one.runs_ms * says.uniform(1.0, rules.times))
     for number, one in enumerate(before):
         _submit(fleet, one, began_ms - BEFORE_MS + number * BEFORE_MS // len(before))
     for number, one in enumerate(of_day):
@@ -179,6 +211,11 @@ def day(
             _submit(fleet, one, at_ms)
     fleet.wait(BEFORE_MS)
     while fleet.now_ms < began_ms + until_ms:
+        fleet.wait(LOOK_MS)
+        _look(fleet, seen)
+    seen.used = sum(one.used for one in (*before, *seen.workloads)) / max(1, seen.looks) / GPUS
+    ends_ms = fleet.now_ms + to_the_end_ms
+    while fleet.now_ms < ends_ms and any(one.started_ms is None for one in seen.workloads):
         fleet.wait(LOOK_MS)
         _look(fleet, seen)
     _follow(fleet, {one.key: one for one in seen.workloads})

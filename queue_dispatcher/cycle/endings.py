@@ -37,6 +37,8 @@ class Endings:
         self._known: dict[str, _Known] = {}
         self._by_cell: dict[Cell, list[Ending]] = {}
         self._unknown: dict[Cell, dict[str, int]] = {}
+        # By cell and queue, what ends of both kinds.
+        self._ending: dict[tuple[Cell, str], int] = {}
 
     def put(self, uid: str, queue: str, charge: Charge, at_ms: int | None) -> None:
         """The workload is charged so and ends then at the latest; None where nobody knows when."""
@@ -46,6 +48,7 @@ class Endings:
         self.drop(uid)
         self._known[uid] = stated
         for cell, amount in charge:
+            self._ending[cell, queue] = self._ending.get((cell, queue), 0) + amount
             if at_ms is not None:
                 insort(self._by_cell.setdefault(cell, []), Ending(at_ms, uid, queue, amount))
             else:
@@ -59,6 +62,9 @@ class Endings:
             return
         queue, charge, at_ms = stated
         for cell, amount in charge:
+            self._ending[cell, queue] -= amount
+            if not self._ending[cell, queue]:
+                del self._ending[cell, queue]
             if at_ms is not None:
                 endings = self._by_cell[cell]
                 del endings[bisect_left(endings, Ending(at_ms, uid, queue, amount))]
@@ -84,3 +90,7 @@ class Endings:
     def unknown(self, cell: Cell) -> Mapping[str, int]:
         """By queue, what all those give back that end at some time."""
         return self._unknown.get(cell, _NOBODY)
+
+    def of_queue(self, cell: Cell, queue: str) -> int:
+        """What all of one queue give back that end at some time, known or not."""
+        return self._ending.get((cell, queue), 0)

@@ -94,9 +94,7 @@ class KeptRoom:
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
 
     def _binding(self, item: str, queue: str, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
-        """Those that the item would not pass anyway; of who holds one itself only those before that, as the
-        others leave it what it takes.
-        """
+        """Those that the item would not pass anyway; of one that has its own, those before that."""
         for kept in self._kept:
             one = kept.reservation
             if one.item.id == item:

@@ -100,13 +100,22 @@ class Reservations:
     def through(
         self, item: str, queue: str, rank: Rank, runtime_ms: int | None, now_ms: int
     ) -> frozenset[str]:
-        """The items for which estimators keep room that this one may use."""
+        """The items for which estimators keep room that this one may use.
+
+        Of one that holds a reservation itself: all behind it in their order.
+        """
+        before = self.before(item)
         return frozenset(
             one.item.id
-            for one in self.made
+            for number, one in enumerate(self.made)
             if one.cluster
-            and (one.item.id == item or one.is_behind(queue, rank) or one.is_passed_by(runtime_ms, now_ms))
+            and (number >= before or one.is_behind(queue, rank) or one.is_passed_by(runtime_ms, now_ms))
         )
+
+    def before(self, item: str) -> int:
+        """How many go before the item's own; all of them where it has none."""
+        places = (number for number, one in enumerate(self.made) if one.item.id == item)
+        return next(places, len(self.made))
 
 
 NO_RESERVATIONS = Reservations()

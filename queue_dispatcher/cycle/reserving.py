@@ -1,8 +1,9 @@
 """Reserving: which of those that find no room get a reservation, and when each could start. Pure.
 
 Of each tree of queues and each flavor so many get one as their queue's ``depth`` allows, those first that
-would borrow nothing, then by priority and deadline. When one can start is worked out cell by cell, as what
-runs gives back quota and room, and over the clusters by the estimators' word on when there is room for it.
+take no more than their queue owns, then by priority and deadline; each gives way to those before it. When one
+can start is worked out cell by cell, as what runs gives back quota and room, and over the clusters by the
+estimators' word on when there is room for it.
 """
 
 from bisect import bisect_right, insort
@@ -145,8 +146,23 @@ class Reserving:
 
     def _order(self, waiter: Waiter) -> tuple[bool, bool, Rank]:
         is_claimed = waiter.item.id in self._claims
-        borrows = self._ledger.borrows_after(waiter.item.queue, waiter.ways[0].charge)
-        return not is_claimed, borrows, by_deadline(waiter.rank, waiter.item, waiter.policy)
+        return (
+            not is_claimed,
+            self._borrows(waiter.item.queue, waiter.ways[0].charge),
+            by_deadline(waiter.rank, waiter.item, waiter.policy),
+        )
+
+    def _borrows(self, queue: str, charge: Charge) -> bool:
+        """Whether it takes more than its queue owns and what never ends leaves.
+
+        By what runs now, what is large would borrow in any busy queue, and what is small would go first.
+        """
+        tree = self._ledger.tree
+        for cell, amount in charge:
+            stays = self._ledger.used(queue, cell) - self._endings.of_queue(cell, queue)
+            if stays + amount > tree.limits(cell).nominal[tree.paths[queue][0]]:
+                return True
+        return False
 
     def _hold(self, reservation: Reservation) -> None:
         if self._held is self._ledger:

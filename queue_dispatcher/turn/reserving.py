@@ -41,7 +41,7 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
     _forget(estimates, before, made)
     asking: list[Probing] = []
     endings: Endings | None = None
-    for one in made:
+    for number, one in enumerate(made):
         probe = own_probe(one.item, one.alternative)
         if not probe or len(one.item.members) > 1:
             continue
@@ -53,8 +53,9 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
         if endings is None:
             endings = _endings(state.cache)
         subjects = asked_about(state.cache, one.item, one.alternative)
-        own = frozenset((one.item.id,))
-        probing = estimates.ask_earliest(probe, subjects, endings, day_ms=now.day_ms, through=own)
+        # Those behind it give way. If each gave way to the other, both would go back and forth.
+        through = frozenset(other.item.id for other in made[number:])
+        probing = estimates.ask_earliest(probe, subjects, endings, day_ms=now.day_ms, through=through)
         if probing is not None:
             asking.append(probing)
     return asking

@@ -213,7 +213,7 @@ def test_waits_are_told_for_gangs_and_small_jobs_and_use_while_jobs_come() -> No
     seen = Played([5 * SECOND, 0])
     of = waits(Stream(jobs, 10 * SECOND), seen, 4)
     values: Sequence[float] = [figure.value for figure in figures([of])]
-    assert values == [5.0, 5.0, 0.0, 75.0, 0.0]
+    assert values == [5.0, 5.0, 0.0, 75.0, 50.0, 0.0]
 
 
 def test_a_load_has_a_row_for_each_choice_that_is_known() -> None:

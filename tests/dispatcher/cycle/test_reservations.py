@@ -133,6 +133,74 @@ def test_what_waits_within_its_quota_is_kept_from_borrowers() -> None:
     assert found.cycle() == ["c"]
 
 
+@pytest.mark.parametrize(("gang", "first"), [(8, "gang"), (9, "small")])
+def test_who_will_borrow_is_told_by_what_its_queue_owns_not_by_what_it_runs(gang: int, first: str) -> None:
+    """By what runs now the small one is within the queue's quota of 8, and the gang never is."""
+    found = fleet(root("org"), queue("q", "org", gpu=8), queue("other", "org", gpu=8))
+    found.submit("q", "a", gpu=6, runtime=20 * MIN)
+    found.submit("other", "b", gpu=4, runtime=20 * MIN)
+    found.cycle()
+    found.submit("q", "gang", gpu=gang)
+    found.submit("q", "small", gpu=2, at=1)
+    found.now_ms = 6 * MIN
+    assert [one.item.id for one in found.decide(free={"gpu": 0}).reservations.made] == [first]
+
+
+def test_a_service_of_its_queue_gives_nothing_back_so_who_needs_that_would_borrow() -> None:
+    found = fleet(root("org"), queue("q", "org", gpu=8), queue("other", "org", gpu=8))
+    found.submit("q", "service", gpu=6)
+    found.submit("other", "b", gpu=10, runtime=20 * MIN)
+    found.cycle()
+    found.endings.drop("service")
+    found.submit("q", "gang", gpu=8)
+    found.submit("q", "small", gpu=2, at=1)
+    found.now_ms = 6 * MIN
+    assert [one.item.id for one in found.decide().reservations.made] == ["small"]
+
+
+def test_of_two_that_hold_one_only_the_second_gives_way() -> None:
+    """In queues of their own, so that neither goes first by the order of a queue, and both borrow."""
+    policy = replace(POLICY, depth=2)
+    found = fleet(root("org", gpu=8), queue("x", "org", gpu=4), queue("y", "org", gpu=4), policy=policy)
+    found.submit("x", "a", gpu=8, runtime=20 * MIN)
+    found.submit("y", "b", gpu=8, runtime=30 * MIN)
+    found.cycle()
+    found.submit("x", "first", gpu=8)
+    found.submit("y", "second", gpu=8, at=1)
+    found.now_ms = 6 * MIN
+    decision = found.decide()
+    found.carry_out(decision)
+    assert [one.item.id for one in decision.reservations.made] == ["first", "second"]
+    found.finish("a")
+    assert found.cycle() == ["first"]
+    found.finish("b")
+    assert found.cycle() == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("first", {"first", "second", "third"}),
+        ("second", {"second", "third"}),
+        ("third", {"third"}),
+        ("other", set()),
+    ],
+)
+def test_who_holds_one_may_use_what_is_kept_for_those_behind_it(item: str, expected: set[str]) -> None:
+    found = fleet(*(root(name, gpu=64) for name in ("first", "second", "third", "other")))
+    refused = {}
+    for number, name in enumerate(("first", "second", "third")):
+        gang = preplaced([bound("ab", gpu=16)], probe=name)
+        found.submit(name, name, gang, at=number)
+        refused[_probe(gang)] = Verdict(0, reasons=("no node",))
+        found.earliest[probe_through(_probe(gang), {name})] = Earliest("a", 20 * MIN, 3)
+    found.now_ms = 6 * MIN
+    reservations = found.decide(verdicts=refused).reservations
+    assert [one.item.id for one in reservations.made] == ["first", "second", "third"]
+    rank = reservations.made[0].rank
+    assert reservations.through(item, item, rank, None, found.now_ms) == expected
+
+
 def test_so_many_of_a_tree_get_one_for_each_flavor() -> None:
     policy = ReservationPolicy(after_ms=MIN, drain_after_ms=30 * MIN, depth=1)
     found = fleet(root("q", gpu=16, a100_gpu=16), policy=policy)

@@ -9,6 +9,7 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.dispatcher import NoticeTeller
+from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn.events import Led
 from queue_dispatcher.turn.outcomes import hear
@@ -166,6 +167,31 @@ def test_a_reservation_outlasts_the_questions_whether_there_is_room(seconds: int
     assert people.hear(plane) == [("gang", "Reserved")]
     plane.passes(31 * MIN - seconds, step_s=5)
     assert people.hear(plane)[1:] == [("gang", "ReservationGivenUp")]
+
+
+def test_when_there_is_room_is_asked_as_if_those_behind_held_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If each gave way to the other, the nodes of both would be free for everybody meanwhile."""
+    plane = Plane({"m1": 16}, rooms={"m1": 0})
+    deep = {"after": "0s", "drainAfter": "10m", "depth": 3}
+    plane.feed(
+        CLUSTER_QUEUES, objects.cluster_queue("main", {"m1": 16}, strategy="BackfillFIFO", reservation=deep)
+    )
+    through: dict[str, set[str]] = {}
+    answer = plane.answer
+
+    def heard(probing: Probing) -> None:
+        if probing.endings is not None:
+            through[probing.subjects[0].binding.workload.name] = set(probing.through)
+        answer(probing)
+
+    monkeypatch.setattr(plane, "answer", heard)
+    names = ("first", "second", "third")
+    for name in names:
+        plane.submit(name, gpus=4)
+        plane.passes(1)
+    plane.passes(10)
+    uids = [plane.entry(name).binding.uid for name in names]
+    assert through == {name: set(uids[place:]) for place, name in enumerate(names)}
 
 
 def test_what_is_gone_is_forgotten_and_another_leader_tells_once_more() -> None:
