@@ -55,6 +55,7 @@ from queue_dispatcher.turn.notices import (
     YieldedNotice,
 )
 from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.turn.switching import NOT_HEEDED
 from queue_dispatcher.turn.window import ReleaseWindow
 from queue_dispatcher.turn.writes import Companion
 from queue_dispatcher.workloads.choice import Choice
@@ -315,8 +316,9 @@ class NoticeTeller:
                 done = "taken back" if stay is None else f"suspended in cluster {stay.cluster}"
                 told = f"{done}: {requeue.reason}; {waits}"
                 self._teller.tell(entry, requeue.cause, told, is_warning=True)
-            case PlaceGivenUpNotice(entry):
-                told = "taken off the cluster where it was suspended, as it found no room there in time"
+            case PlaceGivenUpNotice(entry, requeue):
+                why = NOT_HEEDED if requeue.reason == NOT_HEEDED else "it found no room there in time"
+                told = f"taken off the cluster where it was suspended, as {why}"
                 self._teller.tell(entry, "PlaceGivenUp", told, is_warning=True)
             case ReservedNotice(entry, queue, told):
                 metrics.reserved(queue, "made")

@@ -29,7 +29,8 @@ from queue_dispatcher.turn.evictions import eviction_of, has_begun_late, is_deal
 from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.shrinking import lowering, still_yields
-from queue_dispatcher.turn.suspending import gives_up, place_kept, switched, waits_on
+from queue_dispatcher.turn.suspending import gives_up, place_kept, waits_on
+from queue_dispatcher.turn.switching import switched
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.choice import Choice

@@ -68,9 +68,10 @@ class EvictedNotice:
 
 @dataclass(frozen=True, slots=True)
 class PlaceGivenUpNotice:
-    """It was suspended, and has been taken off its cluster."""
+    """It was suspended, and has been taken off its cluster, as its requeue record says now."""
 
     entry: Entry
+    requeue: RequeueRecord
 
 
 @dataclass(frozen=True, slots=True)

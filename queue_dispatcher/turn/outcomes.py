@@ -159,7 +159,9 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             # The watch tells in a moment; until then it is not to be done over and over.
             entry.retry_ms = now.day_ms + GONE_RETRY_MS
         case Purpose.GIVE_UP:
-            state.notices.append(PlaceGivenUpNotice(entry))
+            requeue = entry.binding.requeue
+            if isinstance(requeue, RequeueRecord):
+                state.notices.append(PlaceGivenUpNotice(entry, requeue))
         case Purpose.LEAVE_LOST:
             state.notices.append(LostNotice(entry, charged_name(entry)))
         case Purpose.TAKE_BACK_GROWTH:

@@ -1,13 +1,10 @@
 """Suspending: what can stand still in its cluster is not taken off it when it has to make room, or its queue
 is drained; it waits there with what it has done, and goes on there at its turn.
 
-What its kind has a switch for is suspended by a policy that follows what its binding says: that is held and
-released as all others are, and what the policy lacks is seen from both, whoever leads.
-
 It waits for that one cluster, and for the flavors that it ran in there, for so long as what it has done is
 worth it, and only where it could go elsewhere; then it is taken off after all. That moment is written down,
-so it is the same for whoever leads; while its queue admits nothing it is not counted. What does not stop, by
-whatever is between its switch and its pods, is taken off as well.
+so it is the same for whoever leads; while its queue admits nothing it is not counted. What does not
+stop by its switch (`queue_dispatcher.turn.switching`) is taken off as well.
 """
 
 from dataclasses import replace
@@ -19,31 +16,17 @@ from queue_dispatcher.bindings.patches import Patch, give_up, wait_on
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, Suspended
 from queue_dispatcher.bindings.state import Admitted, Pending, Placed
-from queue_dispatcher.bindings.suspending_policy import (
-    calls_for_policy,
-    may_have_policy,
-    policy_path,
-    suspending_policy,
-)
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.cache.overrides import OVERRIDE_POLICIES
 from queue_dispatcher.turn.duties import begin, may_write
-from queue_dispatcher.turn.writes import Companion, Purpose, Write
+from queue_dispatcher.turn.switching import NOT_HEEDED, is_not_heeded, may_switch, stops_ms
+from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.form import Form, form_of
-from queue_dispatcher.workloads.pausing import Switch
-
-_SUSPEND: Final = "suspend it in its cluster"
-_RESUME: Final = "let it go on in its cluster"
 
 WAITS_MS: Final = 600_000
 """For so long it waits for room in its cluster,"""
 WAITS_UNDONE_MS: Final = 30_000
 """but where none of its pods has succeeded, for so long."""
-STOPS_MS: Final = 240_000
-"""So long after it could go on, what has a switch has to have no pods any more: then it is not heeded."""
-REFUSALS: Final = 3
-"""So often is tried to write the policy that suspends it."""
 
 
 def place_kept(cache: Cache, entry: Entry, cause: Cause, not_before_ms: int) -> Suspended | None:
@@ -72,7 +55,7 @@ def _may_pause(cache: Cache, entry: Entry) -> bool:
     if not cache.preplaces or binding.placement is None or len(binding.placement.groups) > 1:
         return False
     if facts.switch is not None:
-        if not _may_switch(cache, binding, facts.switch):
+        if not may_switch(cache, binding, facts.switch):
             return False
     # What is copied has as many pods as its template says, whatever stands in its binding.
     elif binding.placement.is_duplicated:
@@ -92,35 +75,6 @@ def _is_whole_in_one(binding: Binding) -> bool:
     return not (progress.silent or progress.unsent or progress.refused)
 
 
-def _may_switch(cache: Cache, binding: Binding, switch: Switch) -> bool:
-    """Whether a policy of ours can suspend it, and will be seen to be there or gone."""
-    if not may_have_policy(binding) or OVERRIDE_POLICIES.name in cache.queues.unread:
-        return False
-    return not cache.overrides.set_any(binding.workload, (switch.pointer,))
-
-
-def switched(cache: Cache, entry: Entry) -> Companion | None:
-    """The policy that suspends it, as it is to be there or gone; None if it is so, or that cannot be said."""
-    binding, switch = entry.binding, entry.facts.switch
-    if entry.uid not in cache.unswitched or binding.is_deleting or not may_have_policy(binding):
-        return None
-    if binding.suspended is None or not calls_for_policy(binding):
-        return Companion(policy_path(binding), None, _RESUME)
-    if switch is None:
-        return None
-    policy = suspending_policy(binding, binding.suspended.by.cluster, switch)
-    return Companion(policy_path(binding), policy, _SUSPEND)
-
-
-def switching(cache: Cache, now: Moment) -> list[Write]:
-    """The writes that have such policies come and go."""
-    return [
-        begin(entry, Purpose.SWITCH, uid)
-        for uid in sorted(() if cache.observes else cache.unswitched)
-        if may_write(entry := cache.entries[uid], now.day_ms) and switched(cache, entry) is not None
-    ]
-
-
 def waiting_in_place(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
     """The writes about those that are suspended: until when they wait for their clusters, and the end of it;
     when the next one is due, epoch milliseconds.
@@ -133,7 +87,7 @@ def waiting_in_place(cache: Cache, now: Moment) -> tuple[list[Write], int | None
             writes.append(begin(entry, purpose, uid))
         stay = entry.binding.suspended
         if stay is not None:
-            due += [at_ms for at_ms in (stay.by.until_ms, _stops_ms(entry)) if at_ms > now.day_ms]
+            due += [at_ms for at_ms in (stay.by.until_ms, stops_ms(entry)) if at_ms > now.day_ms]
     return writes, min(due, default=None)
 
 
@@ -143,27 +97,10 @@ def _called_for(cache: Cache, entry: Entry, now: Moment) -> Purpose | None:
         return None
     if bool(stay.by.until_ms) is _is_stopped(cache, entry):
         return Purpose.WAIT_ON
-    if _is_not_heeded(cache, entry, now):
+    if is_not_heeded(cache, entry, now):
         return Purpose.GIVE_UP
     is_over = 0 < stay.by.until_ms <= now.day_ms
     return Purpose.GIVE_UP if is_over and _can_go_elsewhere(cache, entry) else None
-
-
-def _is_not_heeded(cache: Cache, entry: Entry, now: Moment) -> bool:
-    """Whether its pods do not go, be it that nothing can tell them to; not where nobody would hear of it."""
-    stay = entry.binding.suspended
-    if stay is None or not calls_for_policy(entry.binding) or not stay.leaving:
-        return False
-    if stay.by.cluster in cache.fleet.lost:
-        return False
-    is_refused = entry.uid in cache.unswitched and entry.failures >= REFUSALS
-    return is_refused or _stops_ms(entry) <= now.day_ms
-
-
-def _stops_ms(entry: Entry) -> int:
-    """When what is suspended has to have no pods any more, epoch milliseconds."""
-    requeue = entry.binding.requeue
-    return requeue.not_before_ms + STOPS_MS if isinstance(requeue, RequeueRecord) else 0
 
 
 def waits_on(cache: Cache, entry: Entry, now: Moment) -> Patch | None:
@@ -184,7 +121,8 @@ def gives_up(cache: Cache, entry: Entry, now: Moment) -> Patch | None:
     requeue = entry.binding.requeue
     if not isinstance(requeue, RequeueRecord) or _called_for(cache, entry, now) is not Purpose.GIVE_UP:
         return None
-    return give_up(entry.binding, replace(requeue, suspended=None))
+    reason = NOT_HEEDED if is_not_heeded(cache, entry, now) else requeue.reason
+    return give_up(entry.binding, replace(requeue, reason=reason, suspended=None))
 
 
 def _is_stopped(cache: Cache, entry: Entry) -> bool:

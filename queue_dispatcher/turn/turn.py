@@ -45,7 +45,8 @@ from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
 from queue_dispatcher.turn.shrinking import yields
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
-from queue_dispatcher.turn.suspending import switching, waiting_in_place
+from queue_dispatcher.turn.suspending import waiting_in_place
+from queue_dispatcher.turn.switching import switching
 from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
 

@@ -17,6 +17,7 @@ from tests.simulation.accounts import (
     cause_of,
     has_switch,
     is_held,
+    leaving,
     record_of,
     stands_still,
     stays_in,
@@ -99,7 +100,8 @@ class Suspensions(Displacements):
         self.given_up += 1
         until = at(before, "metadata", "annotations", REQUEUE)
         until_ms = _until_ms(until)
-        if self._has_wrong_clocks():
+        if self._has_wrong_clocks() or (has_switch(before) and leaving(before)):
+            # What is not known to have stopped is not to be kept waiting for.
             return
         if until_ms is None or now_ms < until_ms - self._early_ms():
             self._break(_SAID, key, f"given up {until_ms and until_ms - now_ms} ms before that")

@@ -9,7 +9,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cache import cache as caching
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.turn import bodies, suspending
+from queue_dispatcher.turn import bodies, suspending, switching
 from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.demand import Placed
 from sandbox.simulation.member import Member
@@ -215,19 +215,19 @@ def _at_once(cache: object, entry: object, now: object) -> Purpose | None:
 
 
 def test_a_law_sees_that_nothing_suspends_what_stands_still() -> None:
-    with mock.patch.object(suspending, "switched", _never):
+    with mock.patch.object(switching, "switched", _never):
         assert "what stands still has no pods" in broken(SET_DRAINED)
 
 
 def test_a_law_sees_that_what_is_released_stays_suspended() -> None:
-    switched = suspending.switched
+    switched = switching.switched
 
     def never_goes(cache: Cache, entry: Entry) -> Companion | None:
         companion = switched(cache, entry)
         return companion if companion is not None and companion.body is not None else None
 
     with (
-        mock.patch.object(suspending, "switched", never_goes),
+        mock.patch.object(switching, "switched", never_goes),
         mock.patch.object(bodies, "switched", never_goes),
     ):
         assert "what is released is not suspended any more" in broken(SET_DRAINED)
@@ -241,7 +241,7 @@ def test_a_law_sees_that_what_suspends_it_goes_too_soon() -> None:
 
     with (
         mock.patch.object(caching, "calls_for_policy", has_pods),
-        mock.patch.object(suspending, "calls_for_policy", has_pods),
+        mock.patch.object(switching, "calls_for_policy", has_pods),
     ):
         assert "what suspends it comes after the hold, and goes after the release" in broken(SET_DRAINED)
 

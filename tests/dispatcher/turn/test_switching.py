@@ -7,7 +7,8 @@ import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.cache.overrides import OVERRIDE_POLICIES
-from queue_dispatcher.turn.suspending import REFUSALS, STOPS_MS, WAITS_MS
+from queue_dispatcher.turn.suspending import WAITS_MS
+from queue_dispatcher.turn.switching import REFUSALS, STOPS_MS
 from tests.dispatcher.scenarios.objects import GPU, Obj, service_class
 from tests.dispatcher.turn.builders import JOB_SETS, Plane
 from tests.dispatcher.turn.test_evictions import tells
@@ -306,6 +307,9 @@ def test_what_does_not_stop_is_taken_off(spec: dict[str, Any]) -> None:
     while stands(made) == STANDS and made.elapsed_ms / 1000 - begun_s < 1_000:
         assert made.charged() == 4
         made.passes(1)
+    told = [one for one in tells(made)[0] if one[0] == "PlaceGivenUp"]
+    why = "taken off the cluster where it was suspended, as its pods did not stop there"
+    assert told == [("PlaceGivenUp", why)]
     waits_s = STOPS_MS / 1000 + (COOLDOWN_S if spec else 0)
     assert made.elapsed_ms / 1000 - begun_s == pytest.approx(waits_s, abs=5)
     assert (stands(made), stay(made), switch(made), made.charged()) == (TAKEN_OFF, None, None, 0)
