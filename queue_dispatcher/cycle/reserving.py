@@ -6,7 +6,7 @@ runs gives back quota and room, and over the clusters by the estimators' word on
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queue_dispatcher.api.reservation import ReservationPolicy
@@ -51,7 +51,8 @@ class Reserving:
     those that lose their room to what is. ``kept`` is what they leave to others.
 
     ``ledger``: that of the cycle, which it charges with what it admits. ``capacity``: by cell, what there is
-    in all, where that is known. ``claims``: the items for which others are displaced.
+    in all, where that is known. ``claims``: the items for which others are displaced, in the order in which that
+    began: each was reckoned with those before it.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Reserving:
         endings: Endings,
         earliest: Mapping[str, Earliest],
         before: Reservations,
-        claims: Collection[str],
+        claims: Sequence[str],
         now_ms: int,
     ) -> None:
         self.kept = KeptRoom(ledger, now_ms)
@@ -73,7 +74,7 @@ class Reserving:
         self._earliest = earliest
         self._since = {one.item.id: one for one in before.made}
         self._given_up = {item: until for item, until in before.given_up.items() if until > now_ms}
-        self._claims = claims
+        self._claims = {item: place for place, item in enumerate(claims)}
         self._now_ms = now_ms
         self._of_flavor: dict[tuple[int, str], int] = {}
         # By cell, what was admitted in this cycle and is known to end.
@@ -140,10 +141,10 @@ class Reserving:
         self._due += [expires_ms, plan.kept.reservation.drains_ms]
         return True
 
-    def _order(self, waiter: Waiter) -> tuple[bool, bool, Rank]:
-        is_claimed = waiter.item.id in self._claims
+    def _order(self, waiter: Waiter) -> tuple[int, bool, Rank]:
+        place = self._claims.get(waiter.item.id, len(self._claims))
         borrows = self._ledger.borrows_after(waiter.item.queue, waiter.ways[0].charge)
-        return not is_claimed, borrows, by_deadline(waiter.rank, waiter.item, waiter.policy)
+        return place, borrows, by_deadline(waiter.rank, waiter.item, waiter.policy)
 
     def _hold(self, reservation: Reservation) -> None:
         if self._held is self._ledger:

@@ -118,7 +118,8 @@ class Snapshot:
     was carried out left them. ``endings``: what runs, and when it ends. ``earliest``: by
     `queue_dispatcher.cycle.reservation.own_probe`, where and when the estimators find room. ``reservations``:
     those of the last decision that was carried out, of which the estimators have been told. ``claims``: the
-    items for which others are being displaced, and whose room nobody else may have. ``growing``: elastic
+    items for which others are being displaced, and whose room nobody else may have, in the order in which
+    that began. ``growing``: elastic
     workloads of which a part runs, each as one pod that it would grow by, but for those of stopped queues.
     """
 
@@ -135,5 +136,5 @@ class Snapshot:
     endings: Endings = field(default_factory=Endings)
     earliest: Mapping[str, Earliest] = field(default_factory=dict)
     reservations: Reservations = NO_RESERVATIONS
-    claims: frozenset[str] = frozenset()
+    claims: tuple[str, ...] = ()
     growing: Sequence[Item] = ()

@@ -62,21 +62,23 @@ MAX_TRIES: Final = 3
 """So many plans are made for one workload, one after the other, and none for a while."""
 
 
-def claims_of(state: TurnState, now: Moment) -> frozenset[str]:
-    """The items for which others are being displaced, or were and may still be on their way out."""
-    written = (one for one in state.cache.claims.at(now.day_ms) if one not in state.unclaimed)
-    return frozenset((*state.displacements, *written))
+def claims_of(state: TurnState, now: Moment) -> tuple[str, ...]:
+    """The items for which others are being displaced, or were and may still be on their way out, in the order
+    in which that began.
+    """
+    begun, unclaimed = state.displacements, state.unclaimed
+    written = (one for one in state.cache.claims.at(now.day_ms) if one not in begun and one not in unclaimed)
+    return (*written, *begun)
 
 
-def looks_of(state: TurnState, queue: ClusterQueue, claims: frozenset[str]) -> Looks | None:
+def looks_of(state: TurnState, queue: ClusterQueue, claims: Collection[str]) -> Looks | None:
     """What is known of that to those that wait in the queue; None where whatever has room starts."""
     if not state.is_leading or state.cache.observes or queue.preemption == NO_PREEMPTION:
         return None
     if not queue.fungibility.may_displace_first:
         return None
-    return Looks(
-        queue.fungibility, frozenset(one for one in state.in_vain_ms if one.queue == queue.name), claims
-    )
+    in_vain = frozenset(one for one in state.in_vain_ms if one.queue == queue.name)
+    return Looks(queue.fungibility, in_vain, frozenset(claims))
 
 
 def told_of(state: TurnState) -> dict[str, str]:

@@ -53,8 +53,11 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
         if endings is None:
             endings = _endings(state.cache)
         subjects = asked_about(state.cache, one.item, one.alternative)
-        own = frozenset((one.item.id,))
-        probing = estimates.ask_earliest(probe, subjects, endings, day_ms=now.day_ms, through=own)
+        through = frozenset((one.item.id,))
+        if one.is_claimed:
+            # Others' reservations may have come to hold the room that was made for it.
+            through |= decision.reservations.through(one.item.id, one.item.queue, one.rank, None, now.day_ms)
+        probing = estimates.ask_earliest(probe, subjects, endings, day_ms=now.day_ms, through=through)
         if probing is not None:
             asking.append(probing)
     return asking

@@ -48,7 +48,7 @@ class Basis:
     verdicts: Mapping[str, Verdict]
     tokens: tuple[int, int] | None
     earliest: Mapping[str, Earliest]
-    claims: frozenset[str]
+    claims: tuple[str, ...]
     in_vain: frozenset[ClassKey]
 
 

@@ -33,7 +33,7 @@ def fleet() -> Fleet:
 
 
 def decided(found: Fleet, *claims: str, verdicts: dict[str, Verdict] | None = None) -> Decision:
-    return decide(replace(found.snapshot(verdicts=verdicts), claims=frozenset(claims)), found.now_ms)
+    return decide(replace(found.snapshot(verdicts=verdicts), claims=tuple(claims)), found.now_ms)
 
 
 @pytest.mark.parametrize(
