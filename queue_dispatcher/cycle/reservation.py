@@ -112,7 +112,11 @@ class Reservations:
             one.item.id
             for one in self.made
             if one.cluster
-            and (one.item.id == item or one.is_behind(queue, rank, has_claim=has_claim) or one.is_passed_by(runtime_ms, now_ms))
+            and (
+                one.item.id == item
+                or one.is_behind(queue, rank, has_claim=has_claim)
+                or one.is_passed_by(runtime_ms, now_ms)
+            )
         )
 
 

@@ -51,8 +51,8 @@ class Reserving:
     those that lose their room to what is. ``kept`` is what they leave to others.
 
     ``ledger``: that of the cycle, which it charges with what it admits. ``capacity``: by cell, what there is
-    in all, where that is known. ``claims``: the items for which others are displaced, in the order in which that
-    began: each was reckoned with those before it.
+    in all, where that is known. ``claims``: the items for which others are displaced, in the order in which
+    that began: each was reckoned with those before it.
     """
 
     def __init__(

@@ -314,7 +314,8 @@ class Fleet(Plane):
         """Whether those that go first in its queue use room without which it would have enough."""
         ledger, cluster = self.cache.charges.ledger, plan.plan.cluster
         entry = self.cache.present(item_id)
-        assert entry is not None and entry.item is not None
+        assert entry is not None
+        assert entry.item is not None
         path = ledger.tree.paths[entry.item.queue]
         # What is on its way out comes back, and who has a claim takes its part before.
         going = sum(of.total() for of in self._going.values())
