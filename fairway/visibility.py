@@ -155,10 +155,15 @@ class UsedView(View, frozen=True):
     cost_milli: int
 
 
+DISPLACED = "Displaced"
+"""In place of a policy: a budget of what is lost as others are displaced."""
+
+
 class BudgetView(View, frozen=True):
     """What of a budget was used in the period under way, device-hours in thousandths.
 
-    ``period``: Day, Week or Month; ``policy``: Soft or Hard. ``renews_at``: when the next one begins.
+    ``period``: Day, Week or Month; ``policy``: Soft, Hard or `DISPLACED`. ``renews_at``: when the
+    next one begins.
     """
 
     name: str

@@ -1,13 +1,14 @@
 """What queues have used over time: budgets, who shares a queue how, and what it has cost."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from admin.tables import Column, numbers
 from admin.terminal.console import grid, shown, title
-from fairway.visibility import BudgetView, QueueView, SharerView, UsedView
+from fairway.visibility import DISPLACED, BudgetView, QueueView, SharerView, UsedView
 
 
 def used_in_words(used: UsedView | None) -> Iterable[Text]:
@@ -56,9 +57,12 @@ def exhausted(queue: QueueView) -> Iterable[Text]:
     """A line for each budget that is used up."""
     for one in queue.budgets:
         if one.used_milli >= one.device_hours_milli:
-            what = "all that waits waits" if one.policy == "Hard" else "what waits goes last"
+            what = _USED_UP.get(one.policy, "what waits goes last")
             told = f"{queue.name}: budget {one.name} is used up: until {one.renews_at} {what}"
             yield shown(told, 200, "yellow")
+
+
+_USED_UP: Final = {"Hard": "all that waits waits", DISPLACED: "nobody is displaced"}
 
 
 def _budget(one: BudgetView) -> Iterable[Text]:

@@ -58,6 +58,17 @@ class Budget:
     policy: BudgetPolicy
 
 
+@dataclass(frozen=True, slots=True)
+class PreemptionBudget:
+    """How much work may be lost in a tree of queues as its workloads displace each other.
+
+    ``device_ms``: in a period, device-milliseconds that those had run that go; 0 for nobody ever goes.
+    """
+
+    device_ms: int
+    period: Period
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_DAY = datetime(9990, 1, 1, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from queue_dispatcher.api.admission_check import AdmissionCheck
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
-from queue_dispatcher.api.budget import Budget
+from queue_dispatcher.api.budget import Budget, PreemptionBudget
 from queue_dispatcher.api.fair_sharing import FairSharing
 from queue_dispatcher.api.history import History
 from queue_dispatcher.api.problem import Problem
@@ -154,6 +154,7 @@ class ClusterQueue:
     room, and of their nodes, its workloads go to. ``reservation``: when room is kept for one that waits.
     ``checks``: who has to say Ready before one of its workloads is admitted. ``fair_sharing``: how its
     LocalQueues share it; None where who came first goes first. ``budgets``: what it may use in a period.
+    ``preemption_budget``: what may be lost as others are displaced in its tree, of a root; None for all.
     ``quota_reduction``: what becomes of what it uses beyond its quota. ``history``: what its status says it
     has used, None for nothing that can be read; ``exceeded_ms``: since when that says it uses more than it
     may, epoch milliseconds, None where it does not.
@@ -175,6 +176,7 @@ class ClusterQueue:
     checks: tuple[AdmissionCheck, ...] = ()
     fair_sharing: FairSharing | None = None
     budgets: tuple[Budget, ...] = ()
+    preemption_budget: PreemptionBudget | None = None
     problems: tuple[Problem, ...] = ()
     quota_reduction: QuotaReduction = KEEPS
     history: History | None = field(default=None, compare=False)

@@ -71,6 +71,8 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
         yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")
     if unplaced == IS_ABOVE_OTHERS and queue.preemption != NO_PREEMPTION:
         yield Problem("spec.preemption", f"no effect: {unplaced}")
+    if queue.parent and queue.preemption_budget is not None:
+        yield Problem("spec.preemption.budget", "no effect: state it of the root of the tree of queues")
     yield from _of_reduction(queue)
     unreserved = _unreserved(queue, unplaced)
     if unreserved and queue.reservation != DEFAULT_RESERVATION:

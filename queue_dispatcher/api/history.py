@@ -10,7 +10,8 @@ class History:
 
     ``decayed``: by half-life, device-milliseconds by price in thousandths; ``device_ms``: all that was ever
     used, device-milliseconds; ``cost``: the same by price in thousandths. ``spent``: by the name of a budget,
-    device-milliseconds in the period that ``at_ms`` is in.
+    device-milliseconds in the period that ``at_ms`` is in. ``displaced_ms``: of the root of a tree, what has
+    been lost in such a period as others were displaced, device-milliseconds.
     """
 
     at_ms: int
@@ -18,3 +19,4 @@ class History:
     device_ms: int = 0
     cost: int = 0
     spent: Mapping[str, int] = field(default_factory=dict)
+    displaced_ms: int = 0

@@ -73,11 +73,19 @@ class AgeingSpec(KubeStruct, frozen=True):
     cap: int | None = None
 
 
+class PreemptionBudgetSpec(KubeStruct, frozen=True):
+    """How much work may be lost in a period as others are displaced."""
+
+    device_hours: RawQuantity = None
+    period: str | None = None
+
+
 class PreemptionSpec(KubeStruct, frozen=True):
     """What workloads of a queue may displace."""
 
     within_cluster_queue: str | None = None
     reclaim_within_cohort: str | None = None
+    budget: PreemptionBudgetSpec | None = None
 
 
 class FlavorFungibilitySpec(KubeStruct, frozen=True):

@@ -74,9 +74,10 @@ class QueueHistory(KubeStruct, frozen=True):
 
 
 class ClusterQueueHistory(QueueHistory, frozen=True):
-    """What a ClusterQueue has used."""
+    """What a ClusterQueue has used; ``displaced_device_milliseconds``: of `spec.preemption.budget`."""
 
     budgets: tuple[BudgetUsage, ...] = ()
+    displaced_device_milliseconds: str = ""
 
 
 class LocalQueueHistory(QueueHistory, frozen=True):

@@ -22,6 +22,7 @@ from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.phase import Moment, Seen, began_day_ms, phase
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -581,6 +582,11 @@ class Cache:
         running = self.running.get(uid)
         is_going = entry.binding.suspended is not None and entry.record is None
         if running is None or is_going:
+            requeue, charged = entry.binding.requeue, self.usages.queue_of(uid)
+            tree = self.charges.ledger.tree
+            is_displaced = isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED
+            if is_displaced and charged in tree.paths:
+                self.usages.displaced(uid, tree.root_of(charged), now_ms)
             self.usages.drop(uid, now_ms)
             return
         local, (queue, charge, _) = charged_local(entry), running.charged

@@ -23,19 +23,26 @@ def stopped_ms(requeue: RequeueRecord) -> int:
 
 class Claims:
     """By item, those that were displaced for it, or gave pods up, and until when it has a claim to their
-    room, epoch milliseconds.
+    room, epoch milliseconds. What was displaced itself since had started by then: it has none any more to
+    what was left before.
     """
 
     def __init__(self) -> None:
         self._until: dict[str, dict[str, int]] = {}
         self._by: dict[str, Mapping[str, int]] = {}
+        self._stopped: dict[str, int] = {}
 
     def put(self, entry: Entry) -> None:
         """The entry is as it is."""
+        requeue = entry.binding.requeue
+        if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED:
+            self._stopped[entry.uid] = stopped_ms(requeue)
+        else:
+            self._stopped.pop(entry.uid, None)
         found = dict(_claims_on(entry))
         if self._by.get(entry.uid, {}) == found:
             return
-        self.drop(entry.uid)
+        self._forget(entry.uid)
         if found:
             self._by[entry.uid] = found
         for by, until_ms in found.items():
@@ -43,15 +50,26 @@ class Claims:
 
     def drop(self, uid: str) -> None:
         """It is gone, or has started again."""
+        self._stopped.pop(uid, None)
+        self._forget(uid)
+
+    def at(self, day_ms: int) -> dict[str, int]:
+        """The items that have a claim then, in the order in which those began, and until when, epoch
+        milliseconds.
+        """
+        found: list[tuple[int, str, int]] = []
+        for item, until in self._until.items():
+            over_ms = max(day_ms, self._stopped.get(item, 0) + CLAIMED_MS)
+            held = [until_ms for until_ms in until.values() if until_ms > over_ms]
+            if held:
+                found.append((min(held), item, max(held)))
+        return {item: until_ms for _, item, until_ms in sorted(found)}
+
+    def _forget(self, uid: str) -> None:
         for by in self._by.pop(uid, ()):
             del self._until[by][uid]
             if not self._until[by]:
                 del self._until[by]
-
-    def at(self, day_ms: int) -> Iterator[tuple[str, int]]:
-        """The items that have a claim then, and until when, epoch milliseconds."""
-        last = ((item, max(until.values())) for item, until in self._until.items())
-        return ((item, until_ms) for item, until_ms in last if until_ms > day_ms)
 
 
 def _claims_on(entry: Entry) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ anew. Between changes of what is held nothing is computed until somebody asks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from queue_dispatcher.api.budget import Budget
@@ -104,6 +104,26 @@ class Usages:
         if before is not None:
             self._end(uid, before, now_ms)
 
+    def queue_of(self, uid: str) -> str:
+        """The ClusterQueue that the workload is charged to, as far as that is counted; empty for none."""
+        held = self._held.get(uid)
+        return held.queue if held is not None else ""
+
+    def displaced(self, uid: str, root: str, now_ms: int) -> None:
+        """The workload was displaced: all that it had run is lost, in the tree with that root. To be
+        told once, before `drop`; who follows reads it of who leads.
+        """
+        held, stated = self._held.get(uid), self._queues.cluster_queues.values.get(root)
+        if held is None or stated is None or stated.preemption_budget is None or not self._is_leading:
+            return
+        now = self.of_queue(root, now_ms)
+        lost_ms = now.displaced_ms + self.lost_ms(held.charge, held.since_ms, now_ms)
+        _account(self._of_queue, root).history = replace(now, displaced_ms=lost_ms)
+
+    def lost_ms(self, charge: Charge, since_ms: int, now_ms: int) -> int:
+        """What is lost where work that is charged so since a time is stopped, device-milliseconds."""
+        return self._rate(charge).devices * max(0, now_ms - since_ms)
+
     def settle(self, now_ms: int) -> None:
         """What has been held until now is counted at the prices until now, what is from now on at others."""
         _prune(self._of_queue, self._queues.cluster_queues.values)
@@ -124,7 +144,9 @@ class Usages:
         stated = self._queues.cluster_queues.values.get(name)
         budgets = {budget.name: budget for budget in stated.budgets} if stated is not None else {}
         written = stated.history if stated is not None else None
-        return self._now(_account(self._of_queue, name), written, Terms(budgets=budgets), now_ms)
+        lost = stated.preemption_budget if stated is not None else None
+        terms = Terms(budgets=budgets, displaced=lost.period if lost is not None else None)
+        return self._now(_account(self._of_queue, name), written, terms, now_ms)
 
     def of_local(self, key: str, now_ms: int) -> History:
         """What a LocalQueue has used by now."""
@@ -165,7 +187,7 @@ class Usages:
 
     def is_counted(self, queue: ClusterQueue) -> bool:
         """Whether anybody asks what the queue has used: it is shared, has budgets, or its flavors prices."""
-        if queue.fair_sharing is not None or queue.budgets:
+        if queue.fair_sharing is not None or queue.budgets or queue.preemption_budget is not None:
             return True
         flavors = (self._flavors.get(one.flavor) for group in queue.groups for one in group.flavors)
         return any(flavor is not None and flavor.price_milli is not None for flavor in flavors)

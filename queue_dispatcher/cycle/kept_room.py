@@ -53,8 +53,7 @@ class KeptRoom:
     ) -> Reservation | None:
         """The first reservation that an item would delay if it were charged so; None if it delays none."""
         for kept in self._binding(item, queue, rank, runtime_ms):
-            is_own = kept.reservation.item.queue == queue
-            is_entitled = not is_own and not self._ledger.borrows_after(queue, charge)
+            is_entitled = self._is_entitled(kept, queue, charge)
             is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
             for cell, amount in charge:
                 if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
@@ -65,13 +64,13 @@ class KeptRoom:
 
     def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
-        cells and goes first by the order of queues. Who takes only what its own queue owns waits for nobody.
+        cells and goes first by the order of queues.
         """
-        is_entitled = not self._ledger.borrows_after(queue, charge)
+        has_claim = self._has_claim(item)
         return any(
-            not (is_entitled and kept.reservation.item.queue != queue)
+            not self._is_entitled(kept, queue, charge)
             and kept.reservation.item.id != item
-            and not kept.reservation.is_behind(queue, rank)
+            and not kept.reservation.is_behind(queue, rank, has_claim=has_claim)
             and not {cell for cell, _ in charge}.isdisjoint(kept.quota)
             for kept in self._kept
         )
@@ -95,11 +94,24 @@ class KeptRoom:
 
     def _binding(self, item: str, queue: str, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
         """Those that the item would not pass anyway; of one that has its own, those before that."""
+        has_claim = self._has_claim(item)
         for kept in self._kept:
             one = kept.reservation
             if one.item.id == item:
                 return
-            if one.is_behind(queue, rank):
+            if one.is_behind(queue, rank, has_claim=has_claim):
                 continue
             if not kept.is_passed_by(runtime_ms, self._now_ms):
                 yield kept
+
+    def _has_claim(self, item: str) -> bool:
+        return any(one.reservation.is_claimed and one.reservation.item.id == item for one in self._kept)
+
+    def _is_entitled(self, kept: Kept, queue: str, charge: Charge) -> bool:
+        """Who takes only what its own queue owns waits for no other queue's reservation, but for what others
+        were displaced for: that is as good as used, and whoever owns it takes it back in its turn.
+        """
+        one = kept.reservation
+        if one.is_claimed or one.item.queue == queue:
+            return False
+        return not self._ledger.borrows_after(queue, charge)

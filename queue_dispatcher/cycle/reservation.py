@@ -64,15 +64,17 @@ class Reservation:
         """Whether nothing starts any more in what it lacks, whatever is declared."""
         return now_ms >= self.drains_ms
 
-    def is_behind(self, queue: str, rank: Rank) -> bool:
+    def is_behind(self, queue: str, rank: Rank, *, has_claim: bool) -> bool:
         """Whether an item of a queue goes first by the order of queues: it is not held back at all.
+        ``has_claim``: others are displaced for it.
 
         What others were displaced for is not for other queues, whatever the priorities there: they would use
         a right to displace that they may not have themselves, and whoever has it would use it without end.
+        So whoever has a claim waits for nobody of another queue that has none.
         """
         if queue == self.item.queue:
             return rank < self.rank
-        return not self.is_claimed and rank[0] < self.rank[0]
+        return not self.is_claimed and (has_claim or rank[0] < self.rank[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,10 @@ class Reservations:
         """Those of one queue."""
         return self._by_queue.get(queue, ())
 
+    def is_claimed(self, item: str) -> bool:
+        """Whether others are displaced for the item."""
+        return any(one.is_claimed and one.item.id == item for one in self.made)
+
     def has(self, item: str) -> bool:
         """Whether the item holds one."""
         return any(one.item.id == item for one in self.made)
@@ -104,12 +110,16 @@ class Reservations:
 
         Of one that holds a reservation itself: all behind it in their order.
         """
-        before = self.before(item)
+        before, has_claim = self.before(item), self.is_claimed(item)
         return frozenset(
             one.item.id
             for number, one in enumerate(self.made)
             if one.cluster
-            and (number >= before or one.is_behind(queue, rank) or one.is_passed_by(runtime_ms, now_ms))
+            and (
+                number >= before
+                or one.is_behind(queue, rank, has_claim=has_claim)
+                or one.is_passed_by(runtime_ms, now_ms)
+            )
         )
 
     def before(self, item: str) -> int:

@@ -52,8 +52,9 @@ class Reserving:
     those that lose their room to what is. ``kept`` is what they leave to others.
 
     ``ledger``: that of the cycle, which it charges with what it admits. ``capacity``: by cell, what there is
-    in all, where that is known. ``claims``: the items for which others are displaced, and until when they
-    have a claim to what those leave, epoch milliseconds: so long they keep it, whatever their queue allows.
+    in all, where that is known. ``claims``: the items for which others are displaced, in the order in which
+    that began, as each was reckoned with those before it, and until when they have a claim to what those
+    leave, epoch milliseconds: so long they keep it, whatever their queue allows.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Reserving:
         self._earliest = earliest
         self._since = {one.item.id: one for one in before.made}
         self._claims = claims
+        self._places = {item: place for place, item in enumerate(claims)}
         self._given_up = {
             item: until for item, until in before.given_up.items() if until > now_ms and item not in claims
         }
@@ -144,10 +146,9 @@ class Reserving:
         self._due += [expires_ms, plan.kept.reservation.drains_ms]
         return True
 
-    def _order(self, waiter: Waiter) -> tuple[bool, bool, Rank]:
-        is_claimed = waiter.item.id in self._claims
+    def _order(self, waiter: Waiter) -> tuple[int, bool, Rank]:
         return (
-            not is_claimed,
+            self._places.get(waiter.item.id, len(self._places)),
             self._borrows(waiter.item.queue, waiter.ways[0].charge),
             by_deadline(waiter.rank, waiter.item, waiter.policy),
         )

@@ -119,8 +119,8 @@ class Snapshot:
     `queue_dispatcher.cycle.reservation.own_probe`, where and when the estimators find room. ``reservations``:
     those of the last decision that was carried out, of which the estimators have been told. ``claims``: the
     items for which others are being displaced, and whose room nobody else may have until then, epoch
-    milliseconds. ``growing``: elastic workloads of which a part runs, each as one pod that it would grow by,
-    but for those of stopped queues.
+    milliseconds, in the order in which that began. ``growing``: elastic workloads of which a part runs, each
+    as one pod that it would grow by, but for those of stopped queues.
     """
 
     ledger: Ledger

@@ -56,11 +56,8 @@ def answer_of(
     room there may go on.
     """
     if fits_now(question, rooms):
-        # Where it holds room it goes on to, until it has started.
-        is_there = before is not None and any(
-            room.cluster == before.cluster and room.fits >= max(1, question.needed) for room in rooms
-        )
-        return EarliestAnswer(asked_ms, replace(before, at_ms=day_ms) if before and is_there else None)
+        # Where it holds room it goes on to, until it has started: what it fits in others may take before.
+        return EarliestAnswer(asked_ms, replace(before, at_ms=day_ms) if before is not None else None)
     best = first_of((room.earliest for room in rooms if room.earliest is not None), before, day_ms)
     silent = [room.unknown for room in rooms if room.unknown]
     return EarliestAnswer(asked_ms, best, "" if best is not None else "; ".join(silent[:2]) or NOBODY_SAYS)

@@ -393,6 +393,10 @@ class Estimates:
         for cluster, told in (pair for of in where.values() for pair in of.items()):
             nodes.setdefault(cluster, set()).update(node for _, node, _ in told)
         self.verdicts.admitted(probe, taken if places else None, nodes)
+        # Who has to go there was said with the room that it takes now.
+        into = {place.cluster for of in places.values() for place in of}
+        for one in [one for one, answer in self.victims.items() if answer.is_of(into)]:
+            self.forget_victims(one)
         for (uid, name), question in zip(members.items(), self.questions(probe) or (), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
             gangs = gangs_of(question, name, places.get(uid, anywhere), where.get(uid, NOWHERE))

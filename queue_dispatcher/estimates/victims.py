@@ -4,7 +4,7 @@ Asked is what `earliest` asks, of workloads that the dispatcher can end, in the 
 end them. Which cluster's victims cost least is for others to say.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +32,10 @@ class VictimsAnswer:
     fits: tuple[str, ...] = ()
     unknown: str = ""
     silent: frozenset[str] = frozenset()
+
+    def is_of(self, clusters: Collection[str]) -> bool:
+        """Whether it says of any of these how much is to end there."""
+        return not (self.rooms.keys().isdisjoint(clusters) and set(self.fits).isdisjoint(clusters))
 
     def is_silent(self, cluster: str) -> bool:
         """Whether nothing is known of the cluster."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from queue_dispatcher.api.budget import Budget
+from queue_dispatcher.api.budget import Budget, Period
 from queue_dispatcher.api.fair_sharing import HALF_LIFE_MS
 from queue_dispatcher.api.history import History
 from queue_dispatcher.ledger.decay import accrued, decayed
@@ -45,10 +45,11 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What use is counted by."""
+    """What use is counted by; ``displaced``: in what period what was displaced is, None where nobody asks."""
 
     half_life_ms: int = HALF_LIFE_MS
     budgets: Mapping[str, Budget] = field(default_factory=dict)
+    displaced: Period | None = None
 
 
 def advanced(history: History, rate: Rate, now_ms: int, terms: Terms) -> History:
@@ -64,6 +65,7 @@ def advanced(history: History, rate: Rate, now_ms: int, terms: Terms) -> History
         history.device_ms + rate.devices * passed_ms,
         history.cost + rate.price_milli * passed_ms,
         {name: _spent(history, rate, now_ms, budget) for name, budget in terms.budgets.items()},
+        history.displaced_ms if _is_within(terms.displaced, history.at_ms, now_ms) else 0,
     )
 
 
@@ -91,8 +93,13 @@ def restored(written: History | None, runs: Iterable[Run], now_ms: int, terms: T
             found.device_ms + used.device_ms,
             found.cost + used.cost,
             {name: spent + used.spent.get(name, 0) for name, spent in found.spent.items()},
+            found.displaced_ms,
         )
     return found
+
+
+def _is_within(period: Period | None, at_ms: int, now_ms: int) -> bool:
+    return period is not None and period.starts_ms(now_ms) <= at_ms
 
 
 def _spent(history: History, rate: Rate, now_ms: int, budget: Budget) -> int:

@@ -82,6 +82,10 @@ class QuotaTree:
         self._resources: dict[int, tuple[tuple[Cell, ...], ...]] = {}
         self._lendable: dict[int, tuple[tuple[tuple[Cell, ...], int], ...]] = {}
 
+    def root_of(self, queue: str) -> str:
+        """The name of the root of the tree that the queue is in."""
+        return self.nodes[self.paths[queue][-1]].name
+
     def children(self, node: int) -> Sequence[int]:
         """The numbers of those right below a node."""
         return self._children.get(node, ())

@@ -47,6 +47,7 @@ from queue_dispatcher.preemption.fungibility import (
 from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, lacking, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
 from queue_dispatcher.turn.displaceable import candidates, fewer_of, kept_in, places_of
+from queue_dispatcher.turn.preemption_budget import over_budget
 from queue_dispatcher.turn.probing import asked_about
 from queue_dispatcher.turn.state import Displacement, TurnState
 
@@ -63,15 +64,14 @@ MAX_TRIES: Final = 3
 
 
 def claims_of(state: TurnState, now: Moment) -> dict[str, int]:
-    """The items for which others are being displaced, or were and may still be on their way out; until when,
-    epoch milliseconds.
+    """The items for which others are being displaced, or were and may still be on their way out, in the order
+    in which that began; until when, epoch milliseconds.
     """
     offset_ms = CLAIMED_MS + now.day_ms - now.elapsed_ms
-    claims = {item_id: one.since_ms + offset_ms for item_id, one in state.displacements.items()}
-    for item_id, until_ms in state.cache.claims.at(now.day_ms):
-        if item_id not in state.unclaimed:
-            claims[item_id] = max(until_ms, claims.get(item_id, 0))
-    return claims
+    begun = {item_id: one.since_ms + offset_ms for item_id, one in state.displacements.items()}
+    written = state.cache.claims.at(now.day_ms)
+    before = {of: at for of, at in written.items() if of not in begun and of not in state.unclaimed}
+    return before | {of: max(until_ms, written.get(of, 0)) for of, until_ms in begun.items()}
 
 
 def looks_of(state: TurnState, queue: ClusterQueue, claims: Iterable[str]) -> Looks | None:
@@ -85,8 +85,8 @@ def looks_of(state: TurnState, queue: ClusterQueue, claims: Iterable[str]) -> Lo
 
 
 def told_of(state: TurnState) -> dict[str, str]:
-    """By item, what is to be told of those that are displaced for it."""
-    told, displaced = {}, state.cache.ends.displaced_by
+    """By item, what is to be told of those that are displaced for it, or why they may not be."""
+    told, displaced = dict(state.over_budget), state.cache.ends.displaced_by
     for item_id, one in state.displacements.items():
         members = {uid for victim in one.plan.victims for uid in victim.candidate.members}
         left = sum(uid in displaced and displaced[uid].by == item_id for uid in members)
@@ -103,6 +103,8 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
         del state.in_vain_ms[key]
     cache = state.cache
     state.unclaimed = {item_id for item_id in state.unclaimed if cache.present(item_id) is not None}
+    for item_id in [one for one in state.over_budget if not _is_waiting(cache, one)]:
+        del state.over_budget[item_id]
     if not state.displacements:
         return
     ledger, capacity = _ledger_then(state, now, until=""), _capacity(state)
@@ -150,6 +152,11 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
     return asking
 
 
+def _is_waiting(cache: Cache, item_id: str) -> bool:
+    entry = cache.present(item_id)
+    return entry is not None and entry.record is None and bool(entry.line)
+
+
 def _looked_in_vain(state: TurnState, item: Item, now: Moment) -> None:
     state.in_vain_ms[class_key(item)] = now.elapsed_ms + AGAIN_MS
 
@@ -180,6 +187,7 @@ class _Look:
         """Begin the best plan, of all ways to charge it, unless it starts all the same; else what is to be
         asked to find that out.
         """
+        self._state.over_budget.pop(self._item.id, None)
         plans = [
             None if way == self._starts_in else self._plan(number) for number, way in enumerate(self._ways)
         ]
@@ -245,7 +253,13 @@ class _Look:
             if before is not None and not before.is_void and known.is_silent(before.plan.cluster):
                 return Plan(before.plan.cluster, ())
             offers = self._offers(known, may_go)
-        return best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
+        plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
+        if plan is None or not plan.victims:
+            return plan
+        refused = over_budget(self._cache, item.queue, plan.victims, self._now)
+        if refused:
+            self._state.over_budget[item.id] = refused
+        return None if refused else plan
 
     def _is_yielding(self, queues: Collection[str]) -> bool:
         """Whether work of these queues has just begun to give pods up."""

@@ -55,6 +55,9 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
         subjects = asked_about(state.cache, one.item, one.alternative)
         # Those behind it give way. If each gave way to the other, both would go back and forth.
         through = frozenset(other.item.id for other in made[number:])
+        if one.is_claimed:
+            # Others' reservations may have come to hold the room that was made for it.
+            through |= decision.reservations.through(one.item.id, one.item.queue, one.rank, None, now.day_ms)
         probing = estimates.ask_earliest(probe, subjects, endings, day_ms=now.day_ms, through=through)
         if probing is not None:
             asking.append(probing)

@@ -48,7 +48,7 @@ class Basis:
     verdicts: Mapping[str, Verdict]
     tokens: tuple[int, int] | None
     earliest: Mapping[str, Earliest]
-    claims: Mapping[str, int]
+    claims: tuple[tuple[str, int], ...]
     in_vain: frozenset[ClassKey]
 
 
@@ -92,7 +92,8 @@ class TurnState:
     ``evicting``: whom evictions were begun of and may still be on their way. ``displacements``: by item, for
     whom others go; ``displaces_again_ms``: by item, when it is looked for another plan, monotonic;
     ``in_vain_ms``: by class, until when what has room starts, as nobody is to go for it; ``unclaimed``: the
-    items that have no claim any more to what was left for them. ``notices``: what there is to tell; whoever
+    items that have no claim any more to what was left for them. ``over_budget``: by item, why nobody may be
+    displaced for it, as too much was lost by that. ``notices``: what there is to tell; whoever
     tells it empties it. ``etas``: by item, when it was last expected to start.
     """
 
@@ -114,6 +115,7 @@ class TurnState:
         self.displaces_again_ms: dict[str, int] = {}
         self.in_vain_ms: dict[ClassKey, int] = {}
         self.unclaimed: set[str] = set()
+        self.over_budget: dict[str, str] = {}
         self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []
         self.etas: Mapping[str, Eta] = {}

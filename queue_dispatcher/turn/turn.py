@@ -119,7 +119,13 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         decided_ms = decision.next_due_ms
         in_vain = frozenset(state.in_vain_ms)
         began = Basis(
-            changes, stated.envelope, stated.verdicts, None, stated.earliest, stated.claims, in_vain
+            changes,
+            stated.envelope,
+            stated.verdicts,
+            None,
+            stated.earliest,
+            tuple(stated.claims.items()),
+            in_vain,
         )
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
@@ -237,7 +243,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is
 def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     cache = state.cache
     tokens = _tokens(state, now) if is_full else None
-    claims = claims_of(state, now)
+    claims = tuple(claims_of(state, now).items())
     known = (cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
     return Basis(cache.changes, *known, frozenset(state.in_vain_ms))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from fairway.visibility import BudgetView, SharerView, UsedView
+from fairway.visibility import DISPLACED, BudgetView, SharerView, UsedView
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.history import History
 from queue_dispatcher.api.local_queue import LocalQueue
@@ -10,6 +10,8 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 
 MAX_SHARERS = 100
+PREEMPTION = "preemption.budget"
+"""By which the budget of preemption is told of; no other is named so."""
 _MILLI_HOUR_MS = 3_600
 _MILLI_PRICE_HOUR = 3_600_000
 
@@ -25,11 +27,13 @@ def used_by(cache: Cache, queue: ClusterQueue, now_ms: int) -> UsedView | None:
 
 
 def budgets(cache: Cache, queue: ClusterQueue, now_ms: int) -> list[BudgetView]:
-    """Its budgets, in their order."""
-    if not queue.budgets:
+    """Its budgets, in their order; then that of preemption."""
+    lost = queue.preemption_budget
+    if not queue.budgets and lost is None:
         return []
-    spent = cache.usages.of_queue(queue.name, now_ms).spent
-    return [
+    history = cache.usages.of_queue(queue.name, now_ms)
+    spent = history.spent
+    found = [
         BudgetView(
             one.name,
             one.period,
@@ -40,6 +44,11 @@ def budgets(cache: Cache, queue: ClusterQueue, now_ms: int) -> list[BudgetView]:
         )
         for one in queue.budgets
     ]
+    if lost is not None and not queue.parent:
+        left = (lost.device_ms // _MILLI_HOUR_MS, history.displaced_ms // _MILLI_HOUR_MS)
+        renews = format_ms(lost.period.renews_ms(now_ms))
+        found.append(BudgetView(PREEMPTION, lost.period, DISPLACED, *left, renews))
+    return found
 
 
 def sharer(cache: Cache, local: LocalQueue, now_ms: int) -> SharerView | None:

@@ -23,6 +23,7 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FL
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.reading.history import cluster_queue_history, local_queue_history
 from queue_dispatcher.api.status import (
+    ClusterQueueHistory,
     ClusterQueueStatus,
     ConditionsStatus,
     FlavorUsage,
@@ -162,6 +163,9 @@ class QueueStatuses:
         same = msgspec.structs.replace(status.history, time=written.history.time) == written.history
         at_ms = parse_ms(written.history.time)
         now_ms = self._clock.now_ms()
+        if not same and _displaced(status) != _displaced(written):
+            # Who takes over cannot tell it of anything else.
+            return False
         # What only fades is worked out by whoever reads it.
         is_idle = status.history.device_milliseconds == written.history.device_milliseconds
         return same or is_idle or (at_ms is not None and now_ms - HISTORY_MS < at_ms <= now_ms)
@@ -255,6 +259,11 @@ class QueueStatuses:
     def _before(self, path: str) -> Sequence[QueueCondition]:
         written = self._written.get(path)
         return written.conditions if written is not None else ()
+
+
+def _displaced(status: ClusterQueueStatus | LocalQueueStatus) -> str:
+    history = status.history
+    return history.displaced_device_milliseconds if isinstance(history, ClusterQueueHistory) else ""
 
 
 def _at(history: History) -> tuple[History, str]:

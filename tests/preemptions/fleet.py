@@ -39,8 +39,16 @@ _WHOLE: Final[Obj] = {
     "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
     "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}],
 }
-_STOPS_MS: Final = (0,) * 10 + (2_000,) * 10 + (20_000,) * 10 + (60_000,) * 9 + (900_000,)
-"""How long pods take to go; the last do not in time."""
+_STOPS_MS: Final = (0,) * 10 + (2_000,) * 10 + (20_000,) * 10 + (60_000,) * 10
+"""How long pods take to go,"""
+_STAY_MS: Final = 900_000
+"""and some of every other fleet, which do not in time."""
+STARTED: Final = "started"
+HANDED: Final = "room used by who goes first in its queue"
+CALLED_OFF: Final = "called off before anybody had gone"
+WITHDRAWN: Final = "its workload was deleted"
+STAYED: Final = "pods stayed"
+LOST: Final = "lost"
 
 
 @dataclass
@@ -62,11 +70,14 @@ class Counted:
 
 @dataclass
 class _Plan:
-    """A plan under way; ``gone``: how many have been displaced by it. ``why``: what has come in its way."""
+    """A plan under way; ``gone``: how many have been displaced by it. ``passed``: who goes first in its queue
+    and has started since; ``has_stayed``: pods of theirs do not go in time.
+    """
 
     plan: Plan
     gone: int = 0
-    why: str = ""
+    passed: set[str] = field(default_factory=set)
+    has_stayed: bool = False
 
 
 class Fleet(Plane):
@@ -86,6 +97,7 @@ class Fleet(Plane):
         self._plans: dict[str, _Plan] = {}
         self._before: dict[str, set[str]] = {}
         self._is_quiet = False
+        self._has_stays = bool(seed % 2)
         super().__init__({}, rooms={})
         self._furnish()
 
@@ -163,7 +175,7 @@ class Fleet(Plane):
     def _withdrawn(self, name: str) -> None:
         """Whoever submitted it deletes it while it waits."""
         if not self._is_quiet and name in self.bindings and self.is_held(name):
-            self._closed(name, "its workload was deleted")
+            self._closed(name, WITHDRAWN)
             self._gone(name)
 
     def _ends(self, name: str, start: int) -> None:
@@ -211,8 +223,8 @@ class Fleet(Plane):
             self._displaced(name)
 
     def _started(self, name: str) -> None:
-        self._closed(name, "it started")
-        self._note_overtaken(name)
+        self._closed(name, STARTED)
+        self._note_passed(name)
         (place,) = self.bindings[name]["spec"].get("clusters") or [{"name": next(iter(self._sizes))}]
         cluster, gpus = place["name"], self._asks[name]
         self.place(name, **{cluster: gpus})
@@ -224,24 +236,15 @@ class Fleet(Plane):
         runs_ms = int(self._rng.expovariate(1 / 600_000))
         self._at(self.elapsed_ms + runs_ms, self._ends, name, self._starts[name])
 
-    def _note_overtaken(self, name: str) -> None:
-        """Who starts may be of more right than those for whom others are displaced: it goes first in their
-        queue, or takes what its own queue owns.
-        """
+    def _note_passed(self, name: str) -> None:
+        """Who starts may go before those of its queue for whom others are displaced."""
         record = self.record(name)
         assert record is not None
-        ledger = self.cache.charges.ledger
-        queue = record["queue"]
-        owns = not any(ledger.borrows(ledger.tree.paths[queue][0], cell) for cell in ledger.totals)
         rank = (-record["priority"], record["enqueuedAt"])
         for item_id, plan in self._plans.items():
-            entry = self.cache.present(item_id)
-            if entry is None or entry.item is None:
-                continue
-            item = entry.item
-            its = (-item.priority, format_ms(item.enqueued_ms))
-            if (owns and queue != item.queue) or (queue == item.queue and rank < its):
-                plan.why = plan.why or "overtaken"
+            item = self.state.displacements[item_id].item
+            if item.queue == record["queue"] and rank < (-item.priority, format_ms(item.enqueued_ms)):
+                plan.passed.add(name)
 
     def _displaced(self, name: str) -> None:
         requeue, counted = self.requeue(name), self.counted
@@ -253,8 +256,10 @@ class Fleet(Plane):
         else:
             plan.gone += 1
         goes_ms = self._rng.choice(_STOPS_MS)
+        if self._has_stays and self._rng.random() < 0.025:
+            goes_ms = _STAY_MS
         if plan is not None and goes_ms > CLAIMED_MS:
-            plan.why = "pods stayed"
+            plan.has_stayed = True
         self._before.setdefault(name, set()).add(by)
         if name in self._reached(by):
             self._fault(f"{name} was displaced for {by}, which had been displaced for it")
@@ -278,21 +283,48 @@ class Fleet(Plane):
         for item_id, one in under_way.items():
             known = self._plans.get(item_id)
             if known is None or known.plan is not one.plan:
-                self._closed(item_id, "another plan was made")
+                self._closed(item_id)
                 self._plans[item_id] = _Plan(one.plan)
                 self.counted.outcomes["plans"] += 1
         for item_id in [item_id for item_id in self._plans if item_id not in under_way]:
             # What has started was noted when it did.
             entry = self.cache.present(item_id)
             if entry is not None and entry.record is None:
-                self._closed(item_id, "it was given up")
+                self._closed(item_id)
 
-    def _closed(self, item_id: str, why: str) -> None:
+    def _closed(self, item_id: str, why: str = "") -> None:
         plan = self._plans.pop(item_id, None)
-        if plan is not None:
-            when = "after the first had gone" if plan.gone else "before anybody had gone"
-            of = f" ({plan.why})" if plan.why and why != "it started" else ""
-            self.counted.outcomes[f"{why}, {when}{of}"] += 1
+        if plan is None:
+            return
+        if why:
+            pass
+        elif not plan.gone:
+            why = CALLED_OFF
+        elif self._is_handed(item_id, plan):
+            why = HANDED
+        elif plan.has_stayed:
+            why = STAYED
+        else:
+            why = LOST
+            if not self._has_stays:
+                self._fault(f"{item_id} did not start, though {plan.gone} had gone for it")
+        self.counted.outcomes[why] += 1
+
+    def _is_handed(self, item_id: str, plan: _Plan) -> bool:
+        """Whether those that go first in its queue use room without which it would have enough."""
+        ledger, cluster = self.cache.charges.ledger, plan.plan.cluster
+        entry = self.cache.present(item_id)
+        assert entry is not None
+        assert entry.item is not None
+        path = ledger.tree.paths[entry.item.queue]
+        # What is on its way out comes back, and who has a claim takes its part before.
+        going = sum(of.total() for of in self._going.values())
+        claimed = sum(self._asks[other] for other, one in self._plans.items() if one.gone)
+        left = min(ledger.available_at(path, cell) for cell in ledger.totals) + going - claimed
+        here = self._sizes[cluster] - self._pods[cluster].total() if cluster else left
+        used = sum(of[name] for of in self._pods.values() for name in plan.passed)
+        used_here = sum(self._pods[cluster][name] for name in plan.passed) if cluster else used
+        return used > 0 and self._asks[item_id] <= min(left + used, here + used_here)
 
     # Estimators.
 

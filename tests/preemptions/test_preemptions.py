@@ -6,7 +6,7 @@ import pytest
 
 from queue_dispatcher.turn import turn
 from tests.preemptions import __main__ as command
-from tests.preemptions.fleet import Counted, Fleet
+from tests.preemptions.fleet import STARTED, Counted, Fleet
 
 SHORT_MS = 1_800_000
 
@@ -14,7 +14,7 @@ SHORT_MS = 1_800_000
 def test_a_fleet() -> None:
     found = Fleet(0).play(SHORT_MS)
     assert not found.faults
-    assert found.outcomes["it started, after the first had gone"]
+    assert found.outcomes[STARTED]
 
 
 def test_plans_come_to_nothing_where_nobody_has_a_claim() -> None:
@@ -25,9 +25,7 @@ def test_plans_come_to_nothing_where_nobody_has_a_claim() -> None:
 
 
 def _in_vain(found: Counted) -> int:
-    return found.outcomes["plans"] - sum(
-        number for why, number in found.outcomes.items() if why.startswith("it started")
-    )
+    return found.outcomes["plans"] - found.outcomes[STARTED]
 
 
 def test_the_command_ends_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:

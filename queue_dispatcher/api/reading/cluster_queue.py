@@ -29,7 +29,11 @@ from queue_dispatcher.api.objects import (
 )
 from queue_dispatcher.api.quota_reduction import DELAY_MS, QuotaReduction, QuotaReductionPolicy
 from queue_dispatcher.api.reading.admission_checks import read_admission_checks
-from queue_dispatcher.api.reading.fair_sharing import read_budgets, read_fair_sharing
+from queue_dispatcher.api.reading.fair_sharing import (
+    read_budgets,
+    read_fair_sharing,
+    read_preemption_budget,
+)
 from queue_dispatcher.api.reading.fields import (
     Problems,
     ageing,
@@ -71,6 +75,11 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         checks=read_admission_checks(spec.admission_checks or (), "spec.admissionChecks", problems),
         fair_sharing=read_fair_sharing(spec.fair_sharing, "spec.fairSharing", problems),
         budgets=read_budgets(spec.budgets or (), "spec.budgets", problems),
+        preemption_budget=read_preemption_budget(
+            spec.preemption.budget if spec.preemption is not None else None,
+            "spec.preemption.budget",
+            problems,
+        ),
         quota_reduction=_quota_reduction(spec.quota_reduction or QuotaReductionSpec(), problems),
         problems=problems.found,
         exceeded_ms=read_exceeded(stated.status),

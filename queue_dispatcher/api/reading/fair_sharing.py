@@ -6,9 +6,10 @@ lets everybody start, and who wrote it can see that it is wrong. A period that c
 
 from collections.abc import Sequence
 
-from queue_dispatcher.api.budget import MAX_BUDGETS, Budget, BudgetPolicy, Period
+from fairway.kube.objects import RawQuantity
+from queue_dispatcher.api.budget import MAX_BUDGETS, Budget, BudgetPolicy, Period, PreemptionBudget
 from queue_dispatcher.api.fair_sharing import HALF_LIFE_MS, FairSharing
-from queue_dispatcher.api.objects import BudgetSpec, FairSharingSpec
+from queue_dispatcher.api.objects import BudgetSpec, FairSharingSpec, PreemptionBudgetSpec
 from queue_dispatcher.api.reading.fields import Problems, choice, duration_ms, milli
 
 _HOUR_MS = 3_600_000
@@ -36,13 +37,28 @@ def read_budgets(stated: Sequence[BudgetSpec], field: str, problems: Problems) -
     return tuple(read.values())
 
 
+def read_preemption_budget(
+    stated: PreemptionBudgetSpec | None, field: str, problems: Problems
+) -> PreemptionBudget | None:
+    """What may be lost as others are displaced; None for any amount."""
+    if stated is None:
+        return None
+    return PreemptionBudget(
+        _device_ms(stated.device_hours, field, problems),
+        choice(stated.period, Period.DAY, Period.DAY, f"{field}.period", problems),
+    )
+
+
+def _device_ms(stated: RawQuantity, field: str, problems: Problems) -> int:
+    if stated is None:
+        problems.add(f"{field}.deviceHours", "nothing: expected a number; read as 0")
+    return milli(stated, 0, f"{field}.deviceHours", problems) * _HOUR_MS // 1000
+
+
 def _budget(stated: BudgetSpec, path: str, problems: Problems) -> Budget:
-    if stated.device_hours is None:
-        problems.add(f"{path}.deviceHours", "nothing: expected a number; read as 0")
-    hours_milli = milli(stated.device_hours, 0, f"{path}.deviceHours", problems)
     return Budget(
         stated.name,
-        hours_milli * _HOUR_MS // 1000,
+        _device_ms(stated.device_hours, path, problems),
         choice(stated.period, Period.MONTH, Period.MONTH, f"{path}.period", problems),
         choice(stated.policy, BudgetPolicy.SOFT, BudgetPolicy.SOFT, f"{path}.policy", problems),
     )

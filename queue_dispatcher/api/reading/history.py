@@ -29,12 +29,13 @@ def read_history(stated: ClusterQueueHistory | LocalQueueHistory | None) -> Hist
     at_ms = _ms(stated.time)
     budgets = stated.budgets if isinstance(stated, ClusterQueueHistory) else ()
     spent = {one.name: one.device_milliseconds for one in budgets}
+    displaced = stated.displaced_device_milliseconds if isinstance(stated, ClusterQueueHistory) else ""
     decayed = stated.decayed if isinstance(stated, LocalQueueHistory) else "0"
-    amounts = (decayed, stated.device_milliseconds, stated.cost)
+    amounts = (decayed, stated.device_milliseconds, stated.cost, displaced or "0")
     if at_ms is None or not all(_NUMBER.fullmatch(amount) for amount in (*amounts, *spent.values())):
         return None
-    used, devices, cost = map(int, amounts)
-    return History(at_ms, used, devices, cost, {name: int(amount) for name, amount in spent.items()})
+    used, devices, cost, lost = map(int, amounts)
+    return History(at_ms, used, devices, cost, {name: int(amount) for name, amount in spent.items()}, lost)
 
 
 def read_exceeded(status: ClusterQueueStatus | None) -> int | None:
@@ -47,7 +48,8 @@ def read_exceeded(status: ClusterQueueStatus | None) -> int | None:
 def cluster_queue_history(history: History, time: str) -> ClusterQueueHistory:
     """As it is written; ``time``: its moment, RFC 3339."""
     budgets = (BudgetUsage(name, _text(spent)) for name, spent in sorted(history.spent.items()))
-    return ClusterQueueHistory(time, _text(history.device_ms), _text(history.cost), tuple(budgets))
+    displaced = _text(history.displaced_ms) if history.displaced_ms else ""
+    return ClusterQueueHistory(time, _text(history.device_ms), _text(history.cost), tuple(budgets), displaced)
 
 
 def local_queue_history(history: History, time: str) -> LocalQueueHistory:

@@ -391,6 +391,24 @@ QUEUES = (
             ({"deviceHours": 1, "policy": "Firm"}, "Unsupported", "spec.budgets[0].policy"),
         )
     ),
+    *(
+        Example(f"preemption budget {stated}", "ClusterQueue", queue(preemption={"budget": stated}))
+        for stated in ({"deviceHours": 0}, {"deviceHours": "99.5", "period": "Week"})
+    ),
+    *(
+        Example(
+            f"preemption budget {stated}",
+            "ClusterQueue",
+            queue(preemption={"budget": stated}),
+            refused,
+            f"spec.preemption.budget.{field}",
+        )
+        for stated, refused, field in (
+            ({}, "Required", "deviceHours"),
+            ({"deviceHours": -1}, "should be", "deviceHours"),
+            ({"deviceHours": 1, "period": "Year"}, "Unsupported", "period"),
+        )
+    ),
     *(Example(f"price {text}", "ResourceFlavor", {"price": text}) for text in (0, 3, "2.49", "0.001")),
     *(
         Example(f"price {text}", "ResourceFlavor", {"price": text}, refused, "spec.price")

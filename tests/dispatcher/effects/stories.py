@@ -7,7 +7,7 @@ from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.cache.objects import NAMESPACES
 from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, cluster_queue, local_queue, service_class
 from tests.dispatcher.turn.builders import Plane
-from tests.dispatcher.turn.test_displacing import displaced
+from tests.dispatcher.turn.test_displacing import displaced, note
 
 Told = str
 """What is to be seen."""
@@ -252,6 +252,17 @@ def equal_and_newer(spec: Obj) -> Told:
     made.delete("urgent")
     made.passes(20)
     return " ".join(displaced(made)) or "nobody"
+
+
+def higher_and_lower(spec: Obj) -> Told:
+    """Who is displaced for one that needs all, of lower priority, or until when nobody is."""
+    made = queued(spec)
+    runs(made, "lower", 8)
+    made.passes(60)
+    comes(made, "urgent", 8, of="high")
+    made.passes(20)
+    told = note(made, "urgent")
+    return " ".join(displaced(made)) or told[told.index("used up") :].partition("T")[0]
 
 
 def gets_its_own_back(spec: Obj) -> Told:

@@ -94,6 +94,10 @@ def _budget(**said: object) -> Obj:
     return {"budgets": [{"name": "team", "deviceHours": 0, "policy": "Hard", **said}]}
 
 
+def _loses(**said: object) -> Obj:
+    return {"preemption": {"withinClusterQueue": "LowerPriority", "budget": said}}
+
+
 def _first_flavor(stage: Callable[[], test_fungibility.Flavors]) -> Story:
     """Where an urgent one starts, and who goes for it, of flavors ``one`` and ``two``."""
 
@@ -448,6 +452,22 @@ ROWS = (
         "theirs",
         "",
         given={"parent": "root"},
+    ),
+    _queue(
+        ".preemption.budget.deviceHours",
+        _loses(deviceHours=1),
+        _loses(deviceHours=0),
+        stories.higher_and_lower,
+        "lower",
+        "used up until 2027-01-16",
+    ),
+    _queue(
+        ".preemption.budget.period",
+        _loses(deviceHours="0.001", period="Day"),
+        _loses(deviceHours="0.001", period="Week"),
+        stories.higher_and_lower,
+        "used up until 2027-01-16",
+        "used up until 2027-01-18",
     ),
     _queue(
         ".quotaReduction.policy",
