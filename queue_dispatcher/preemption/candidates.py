@@ -3,12 +3,13 @@
 Mirrors Kueue 0.20 (pkg/scheduler/preemption, candidates and their order).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,17 @@ class Candidate:
     def whole_charge(self) -> Charge:
         """What all of that is charged."""
         return tuple((cell, amount * self.count) for cell, amount in self.charge)
+
+
+def lacking(ledger: Ledger, capacity: Mapping[Cell, int], queue: str, charge: Charge) -> frozenset[Cell]:
+    """The cells of which quota or capacity leaves less than the charge to the queue."""
+    path = ledger.tree.paths[queue]
+    return frozenset(
+        cell
+        for cell, amount in charge
+        if amount > ledger.available_at(path, cell)
+        or amount > capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
+    )
 
 
 def queues_of(ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell]) -> list[str]:

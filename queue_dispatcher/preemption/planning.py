@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.ledger.tree import UNLIMITED
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, lacking
 from queue_dispatcher.preemption.victims import Displacing, Victim, fewest, together
 
 MAX_VICTIMS: Final = 256
@@ -44,17 +43,6 @@ def short_of(ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor)
     """The cells of which it lacks some; all of its own where the nodes are what is in the way."""
     short = lacking(ledger, capacity, preemptor.queue, preemptor.charge)
     return short or frozenset(cell for cell, _ in preemptor.charge)
-
-
-def lacking(ledger: Ledger, capacity: Mapping[Cell, int], queue: str, charge: Charge) -> frozenset[Cell]:
-    """The cells of which quota or capacity leaves less than the charge to the queue."""
-    path = ledger.tree.paths[queue]
-    return frozenset(
-        cell
-        for cell, amount in charge
-        if amount > ledger.available_at(path, cell)
-        or amount > capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
-    )
 
 
 def permitted(

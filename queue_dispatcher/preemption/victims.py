@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor, in_order
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, in_order, lacking
 
 
 class Relation(StrEnum):
@@ -139,7 +139,9 @@ class Displacing:
         if one.pods:
             return False
         ledger = self._ledger
-        queue, cells = ledger.tree.paths[one.queue][0], [cell for cell, _ in one.charge]
+        queue = ledger.tree.paths[one.queue][0]
+        # By what it would lack; where the nodes are in the way, by all of it.
+        cells = lacking(ledger, self._capacity, one.queue, one.charge) or [cell for cell, _ in one.charge]
         if queue == self._path[0] or not self._borrows(self._path[0], cells):
             return False
         own, other = self._apart(queue)

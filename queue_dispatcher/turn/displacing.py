@@ -36,7 +36,7 @@ from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor, queues_of
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, lacking, queues_of
 from queue_dispatcher.preemption.fungibility import (
     CHEAPEST,
     NONE,
@@ -44,7 +44,7 @@ from queue_dispatcher.preemption.fungibility import (
     Outcome,
     chosen,
 )
-from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, lacking, permitted, short_of
+from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
 from queue_dispatcher.turn.displaceable import candidates, fewer_of, kept_in, places_of
 from queue_dispatcher.turn.preemption_budget import over_budget

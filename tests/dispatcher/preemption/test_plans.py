@@ -62,6 +62,27 @@ def test_several_that_could_each_come_back_within_what_the_queue_owns_stay() -> 
     assert made.victims(wants("new", "c", charge(gpu=5))) is None
 
 
+def of_two_resources(gpus: int) -> World:
+    """What b has lent of the CPUs that a owns, and so many GPUs that a would borrow from b."""
+    nodes = (queue("a", "org", cpu=owns(2)), queue("b", "org", gpu=owns(gpus), cpu=owns(2)))
+    made = World(ledger(root("org"), *nodes), {"a": ANY, "b": ANY})
+    made.runs("lent", "b", charge(gpu=1, cpu=3))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("gpus", "goes"),
+    [
+        # What went would lack CPUs, of which a has no more than it owns.
+        (7, ["lent"]),
+        # It would lack GPUs too, and those are its queue's own.
+        (5, None),
+    ],
+)
+def test_only_what_it_would_lack_gives_a_right_to_come_back(gpus: int, goes: list[str] | None) -> None:
+    assert of_two_resources(gpus).victims(wants("mine", "a", charge(gpu=5, cpu=2))) == goes
+
+
 OLD_LOW, NEW_LOW, MID = (
     Candidate(name, "q", charge(gpu=2), priority, since_ms, since_ms, (name,))
     for name, priority, since_ms in (("old", 0, 0), ("new", 0, 900_000), ("mid", 1, 900_000))
