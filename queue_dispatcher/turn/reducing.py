@@ -8,12 +8,13 @@ yet stays once the queue is within its quota again, or says otherwise.
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.excess import amounts, beyond
-from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.reduction import too_many
 from queue_dispatcher.turn.displaceable import running_in
@@ -75,7 +76,7 @@ def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now
     tree = ledger.tree
     leaves = [tree.nodes[number].name for number in tree.subtree(tree.paths[name][0])]
     borrowing = [one for one in leaves if any(ledger.borrows(tree.paths[one][0], cell) for cell in cells)]
-    writes, is_shrinking = _shrunk(cache, ledger, borrowing, dict(over), now)
+    writes, is_shrinking = _shrunk(cache, ledger, name, borrowing, cells, now)
     if is_shrinking:
         # What that comes to is known when it is written.
         return writes
@@ -92,38 +93,59 @@ def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now
     return []
 
 
+class _Elastic(NamedTuple):
+    """An elastic workload that runs with ``pods``; ``each``: what one of them is charged, rounded down."""
+
+    entry: Entry
+    queue: str
+    pods: int
+    each: Charge
+
+    def charge(self, pods: int) -> Charge:
+        return tuple((cell, one * pods) for cell, one in self.each)
+
+
 def _shrunk(
-    cache: Cache, ledger: Ledger, queues: Collection[str], over: dict[Cell, int], now: Moment
+    cache: Cache, ledger: Ledger, name: str, queues: Collection[str], cells: Collection[Cell], now: Moment
 ) -> tuple[list[Write], bool]:
-    """The writes by which elastic workloads give up what they can of it; whether any is on its way."""
-    writes, is_shrinking = list[Write](), False
-    for entry in _elastic(cache, queues):
-        charged = cache.charges.get(entry.uid)
-        record = entry.binding.record
-        if entry.is_writing and entry.shrinks_to:
-            is_shrinking = True
+    """The writes by which elastic workloads of these queues give up what they can of it, each while its queue
+    borrows; whether any is on its way. The ledger is left without these pods.
+    """
+    writes, elastic = list[Write](), list(_elastic(cache, queues))
+    going = [one for one in elastic if one.entry.is_writing and one.entry.shrinks_to]
+    for one in going:
+        stays = sum(share.replicas for share in one.entry.shrinks_to)
+        ledger.give_back(one.queue, one.charge(max(0, one.pods - stays)))
+    for one in elastic:
+        if one.entry.is_writing:
             continue
-        surplus = surplus_of(entry)
-        if not surplus or charged is None or record is None or not record.replicas:
-            continue
-        each = {cell: amount // record.replicas for cell, amount in charged.charge if cell in over}
-        wanted = max(
-            (-(-over[cell] // one) for cell, one in each.items() if one and over[cell] > 0), default=0
-        )
-        fewer = _fewer(entry, min(surplus, wanted))
-        write = shrink(entry, fewer, now) if fewer else None
+        fewer = _fewer(one.entry, min(surplus_of(one.entry), _wanted(ledger, name, cells, one)))
+        write = shrink(one.entry, fewer, now) if fewer else None
         if write is not None:
             writes.append(write)
-            for cell, one in each.items():
-                over[cell] -= one * sum(fewer.values())
-    return writes, is_shrinking or bool(writes)
+            ledger.give_back(one.queue, one.charge(sum(fewer.values())))
+    return writes, bool(going or writes)
 
 
-def _elastic(cache: Cache, queues: Collection[str]) -> Iterator[Entry]:
+def _wanted(ledger: Ledger, name: str, cells: Collection[Cell], one: _Elastic) -> int:
+    """How many of its pods it takes until none of the cells is over any more, or none that is is borrowed."""
+    over = (
+        (min(ledger.over(name, cell), -ledger.balance(one.queue, cell)), amount)
+        for cell, amount in one.each
+        if cell in cells and amount
+    )
+    return max((-(-lacking // amount) for lacking, amount in over if lacking > 0), default=0)
+
+
+def _elastic(cache: Cache, queues: Collection[str]) -> Iterator[_Elastic]:
     """Those that run, the lowest in priority and the latest first."""
     entries = (cache.present(uid) for queue in queues for uid in cache.running.of(queue))
     elastic = [one for one in entries if one is not None and one.elastic is not None and one.binding.record]
-    yield from sorted(elastic, key=lambda one: (one.priority.value, -_admitted_ms(one), one.uid))
+    for entry in sorted(elastic, key=lambda one: (one.priority.value, -_admitted_ms(one), one.uid)):
+        charged, record = cache.charges.get(entry.uid), entry.binding.record
+        if charged is not None and record is not None and record.replicas:
+            each = tuple((cell, amount // record.replicas) for cell, amount in charged.charge)
+            yield _Elastic(entry, charged.queue, record.replicas, each)
 
 
 def _admitted_ms(entry: Entry) -> int:

@@ -6,6 +6,7 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, SERVICE_CLASSES
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.turn.events import Led
 from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.writes import Purpose, Write
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, service_class
 from tests.dispatcher.turn.builders import Plane
 from tests.dispatcher.turn.test_displacing import Hanging, comes, displaced, lines, runs
@@ -363,9 +364,47 @@ def test_elastic_work_gives_up_what_is_beyond_its_minimum_before_anything_goes()
     assert (displaced(made), list(made.clusters("grown")), made.charged()) == (["x"], ["m1:2"], 2)
 
 
-def states_any(made: Plane, gpus: int, reduction: Obj) -> None:
-    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"any": gpus}, quotaReduction=reduction))
+def states_any(made: Plane, gpus: int, reduction: Obj, name: str = "main", parent: str = "") -> None:
+    stated = cluster_queue(name, {"any": gpus}, quotaReduction=reduction, parent=parent)
+    made.feed(CLUSTER_QUEUES, stated)
     made.passes(1)
+
+
+def test_elastic_work_too_gives_back_no_more_than_its_queue_borrows() -> None:
+    made = Elastic(m1=100)
+    states_any(made, 6, {}, "org")
+    for name in ("a", "b"):
+        states_any(made, 4, {}, name, "org")
+    lines(made, a="a", b="b")
+    for name, queue, pods in (("e", "a", 5), *((f"b{number}", "b", 1) for number in range(9))):
+        made.start(name, 1, pods, queue)
+        made.place(name, m1=pods)
+        made.passes(1)
+    states_any(made, 0, AT_ONCE, "org")
+    made.passes(5)
+    # Of 6 that the two borrow a has borrowed 1.
+    assert list(made.clusters("e")) == ["m1:4"]
+    assert len(displaced(made)) == 5
+
+
+class Slow(Elastic):
+    """Writes that take pods do not come through."""
+
+    def write(self, write: Write) -> None:
+        if write.purpose is not Purpose.YIELD:
+            super().write(write)
+
+
+def test_pods_on_their_way_out_are_not_made_up_for_by_others() -> None:
+    made = Slow(m1=100)
+    states_any(made, 8, {})
+    for name in ("first", "second"):
+        made.start(name, 1, 4)
+        made.place(name, m1=4)
+        made.passes(1)
+    states_any(made, 6, AT_ONCE)
+    made.passes(5)
+    assert [made.entry(name).is_writing for name in ("first", "second")] == [False, True]
 
 
 def test_who_leads_no_more_forgets_whom_to_take_back_and_since_when() -> None:
