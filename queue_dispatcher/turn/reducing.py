@@ -16,7 +16,7 @@ from queue_dispatcher.cache.excess import amounts, beyond
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.reduction import too_many
-from queue_dispatcher.turn.displaceable import running_in
+from queue_dispatcher.turn.displaceable import is_free_to_go, running_in
 from queue_dispatcher.turn.shrinking import shrink, surplus_of
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Write
@@ -75,7 +75,8 @@ def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now
     tree = ledger.tree
     leaves = [tree.nodes[number].name for number in tree.subtree(tree.paths[name][0])]
     borrowing = [one for one in leaves if any(ledger.borrows(tree.paths[one][0], cell) for cell in cells)]
-    writes, is_shrinking = _shrunk(cache, ledger, borrowing, dict(over), now)
+    told = f"runs in ClusterQueue {name}, which uses {amounts(over, cache.table)} more than it may"
+    writes, is_shrinking = _shrunk(cache, ledger, borrowing, dict(over), now, told)
     if is_shrinking:
         # What that comes to is known when it is written.
         return writes
@@ -86,14 +87,13 @@ def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now
         for one in running_in(cache, queue, now, borrows=True)
         if one.id not in found
     )
-    told = f"runs in ClusterQueue {name}, which uses {amounts(over, cache.table)} more than it may"
     for one in too_many(ledger, name, cells, may_go):
         found.update(dict.fromkeys(one.members, told))
     return []
 
 
 def _shrunk(
-    cache: Cache, ledger: Ledger, queues: Collection[str], over: dict[Cell, int], now: Moment
+    cache: Cache, ledger: Ledger, queues: Collection[str], over: dict[Cell, int], now: Moment, why: str
 ) -> tuple[list[Write], bool]:
     """The writes by which elastic workloads give up what they can of it; whether any is on its way."""
     writes, is_shrinking = list[Write](), False
@@ -103,7 +103,7 @@ def _shrunk(
         if entry.is_writing and entry.shrinks_to:
             is_shrinking = True
             continue
-        surplus = surplus_of(entry)
+        surplus = surplus_of(entry) if is_free_to_go(entry, borrows=True) else 0
         if not surplus or charged is None or record is None or not record.replicas:
             continue
         each = {cell: amount // record.replicas for cell, amount in charged.charge if cell in over}
@@ -111,7 +111,7 @@ def _shrunk(
             (-(-over[cell] // one) for cell, one in each.items() if one and over[cell] > 0), default=0
         )
         fewer = _fewer(entry, min(surplus, wanted))
-        write = shrink(entry, fewer, now) if fewer else None
+        write = shrink(entry, fewer, now, why=why) if fewer else None
         if write is not None:
             writes.append(write)
             for cell, one in each.items():
