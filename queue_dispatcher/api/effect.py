@@ -7,6 +7,7 @@ told in a condition of its object, until it does what it says.
 from collections.abc import Iterator
 from typing import Final
 
+from queue_dispatcher.api.ageing import NO_AGEING
 from queue_dispatcher.api.cluster_queue import (
     NO_PREEMPTION,
     WEIGHT_MILLI,
@@ -20,6 +21,7 @@ from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.quota_reduction import KEEPS, QuotaReductionPolicy
 from queue_dispatcher.api.reservation import DEFAULT_RESERVATION
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
+from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.api.service_class import ServiceClass
 
 IS_ABOVE_OTHERS: Final = "it has queues below it, in which workloads wait: state it of those"
@@ -79,6 +81,10 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
         yield Problem("spec.reservation", f"no effect: {unreserved}")
     if unplaced == IS_ABOVE_OTHERS:
         for field, stated in (
+            # The API server says the others of all that say nothing, or did so once.
+            ("queueingStrategy", queue.strategy is QueueingStrategy.STRICT_FIFO),
+            ("namespaceSelector", queue.namespace_selector not in (None, EVERYTHING)),
+            ("ageing", queue.ageing != NO_AGEING),
             ("admissionChecks", queue.checks),
             ("fairSharing", queue.fair_sharing),
             ("budgets", queue.budgets),

@@ -17,8 +17,12 @@ CLAIMED_MS: Final = 600_000
 
 def stopped_ms(requeue: RequeueRecord) -> int:
     """When it was stopped that was displaced, or whose queue was drained, epoch milliseconds."""
-    paused_ms = pause_ms(requeue.displaced) if requeue.cause is Cause.PREEMPTED else 0
-    return requeue.not_before_ms - paused_ms
+    return requeue.not_before_ms - paused_ms(requeue)
+
+
+def paused_ms(requeue: RequeueRecord) -> int:
+    """For how long it is not admitted again because it was displaced; 0 where it was not."""
+    return pause_ms(requeue.displaced) if requeue.cause is Cause.PREEMPTED else 0
 
 
 class Claims:

@@ -80,9 +80,9 @@ class Entry:
     was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
     present release; ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``:
     how it is; ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
-    ``shrinks_to``: where it is to stay, and with how many, once the write under way is made, and
-    ``shrinks_for``: why; None for nobody. ``room_in``: the flavors, by resource, in which others are
-    displaced for it, if it is to start in those alone meanwhile.
+    ``shrinks_to``: where it is to stay, and with how many, once the write under way is made;
+    ``shrinks_for``: for whom, None for nobody; ``shrinks_why``: as people are told. ``room_in``: the flavors,
+    by resource, in which others are displaced for it, if it is to start in those alone meanwhile.
     """
 
     __slots__ = (
@@ -112,6 +112,7 @@ class Entry:
         "seen",
         "shrinks_for",
         "shrinks_to",
+        "shrinks_why",
         "state",
         "stated_ms",
         "waits",
@@ -146,6 +147,7 @@ class Entry:
         self.growth: Item | None = None
         self.shrinks_to: tuple[Placed, ...] = ()
         self.shrinks_for: Given | None = None
+        self.shrinks_why = ""
         # When it was released to places that Karmada has yet to look at, monotonic; 0 for not so.
         self.stated_ms = 0
         self.pause = Pause()

@@ -11,7 +11,9 @@ from queue_dispatcher.bindings.charged import charged_queue
 from queue_dispatcher.bindings.derivation import read_state
 from queue_dispatcher.bindings.part import part_of
 from queue_dispatcher.bindings.phase import Moment, follow, phase
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Admitted, Foreign, Growing, Pending, State, Unresolved
+from queue_dispatcher.cache.claims import paused_ms
 from queue_dispatcher.cache.entry import Entry, Pause
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.items import promised_to
@@ -195,8 +197,12 @@ def _pause(entry: Entry, state: State, now: Moment) -> Pause:
         return Pause()
     if entry.pause.written_ms == waiting.due_ms:
         return entry.pause
-    is_part = waiting is not state
-    lasts_ms = GROWS_EVERY_MS if is_part else promised_to(entry).backoff_ms(waiting.tries)
+    if waiting is not state:
+        lasts_ms = GROWS_EVERY_MS
+    else:
+        requeue = entry.binding.requeue
+        paused = paused_ms(requeue) if isinstance(requeue, RequeueRecord) else 0
+        lasts_ms = paused or promised_to(entry).backoff_ms(waiting.tries)
     return Pause(waiting.due_ms, min(waiting.due_ms, now.day_ms + lasts_ms))
 
 

@@ -70,7 +70,7 @@ def _surplus(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate
     beyond = surplus_of(entry)
     if charged is None or record is None or entry.elastic is None or not beyond:
         return
-    if not _is_free_to_go(entry, borrows=borrows):
+    if not is_free_to_go(entry, borrows=borrows):
         return
     shares = to_run(entry, entry.binding)
     surplus = min(beyond, sum(share.replicas for share in shares) - entry.elastic.least)
@@ -116,7 +116,7 @@ def _whole(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Candida
     )
 
 
-def _is_free_to_go(entry: Entry, *, borrows: bool) -> bool:
+def is_free_to_go(entry: Entry, *, borrows: bool) -> bool:
     """Whether nothing keeps it but how long it has run."""
     if entry.is_writing or entry.failures or not may_be_stopped(entry):
         return False
@@ -127,7 +127,7 @@ def _is_free_to_go(entry: Entry, *, borrows: bool) -> bool:
 
 
 def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
-    if not _is_free_to_go(entry, borrows=borrows):
+    if not is_free_to_go(entry, borrows=borrows):
         return False
     promised = promised_to(entry)
     if promised.min_runtime_ms is None:

@@ -51,7 +51,7 @@ class LostNotice:
 
 @dataclass(frozen=True, slots=True)
 class YieldedNotice:
-    """The binding runs on with fewer pods from now on, for others. ``reason``: why, for people."""
+    """The binding runs on with fewer pods from now on. ``reason``: why, for people."""
 
     entry: Entry
     reason: str

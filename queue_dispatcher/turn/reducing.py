@@ -17,7 +17,7 @@ from queue_dispatcher.cache.excess import amounts, beyond
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.reduction import too_many
-from queue_dispatcher.turn.displaceable import running_in
+from queue_dispatcher.turn.displaceable import is_free_to_go, running_in
 from queue_dispatcher.turn.shrinking import shrink, surplus_of
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Write
@@ -76,7 +76,8 @@ def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now
     tree = ledger.tree
     leaves = [tree.nodes[number].name for number in tree.subtree(tree.paths[name][0])]
     borrowing = [one for one in leaves if any(ledger.borrows(tree.paths[one][0], cell) for cell in cells)]
-    writes, is_shrinking = _shrunk(cache, ledger, name, borrowing, cells, now)
+    told = f"runs in ClusterQueue {name}, which uses {amounts(over, cache.table)} more than it may"
+    writes, is_shrinking = _shrunk(cache, ledger, name, borrowing, cells, now, told)
     if is_shrinking:
         # What that comes to is known when it is written.
         return writes
@@ -87,7 +88,6 @@ def _reduced(cache: Cache, ledger: Ledger, name: str, found: dict[str, str], now
         for one in running_in(cache, queue, now, borrows=True)
         if one.id not in found
     )
-    told = f"runs in ClusterQueue {name}, which uses {amounts(over, cache.table)} more than it may"
     for one in too_many(ledger, name, cells, may_go):
         found.update(dict.fromkeys(one.members, told))
     return []
@@ -106,7 +106,13 @@ class _Elastic(NamedTuple):
 
 
 def _shrunk(
-    cache: Cache, ledger: Ledger, name: str, queues: Collection[str], cells: Collection[Cell], now: Moment
+    cache: Cache,
+    ledger: Ledger,
+    name: str,
+    queues: Collection[str],
+    cells: Collection[Cell],
+    now: Moment,
+    why: str,
 ) -> tuple[list[Write], bool]:
     """The writes by which elastic workloads of these queues give up what they can of it, each while its queue
     borrows; whether any is on its way. The ledger is left without these pods.
@@ -119,8 +125,9 @@ def _shrunk(
     for one in elastic:
         if one.entry.is_writing:
             continue
-        fewer = _fewer(one.entry, min(surplus_of(one.entry), _wanted(ledger, name, cells, one)))
-        write = shrink(one.entry, fewer, now) if fewer else None
+        surplus = surplus_of(one.entry) if is_free_to_go(one.entry, borrows=True) else 0
+        fewer = _fewer(one.entry, min(surplus, _wanted(ledger, name, cells, one)))
+        write = shrink(one.entry, fewer, now, why=why) if fewer else None
         if write is not None:
             writes.append(write)
             ledger.give_back(one.queue, one.charge(sum(fewer.values())))

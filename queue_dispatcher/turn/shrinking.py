@@ -74,9 +74,11 @@ def still_yields(cache: Cache, entry: Entry) -> bool:
     return displaced is not None and displaced.by == given.by and is_waited_for(cache, displaced)
 
 
-def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given | None = None) -> Write | None:
+def shrink(
+    entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given | None = None, *, why: str = ""
+) -> Write | None:
     """The write that takes so many pods away, by cluster; None where it has not so many there, or cannot give
-    up as many (`surplus_of`), or may not be written now. ``given``: for whom.
+    up as many (`surplus_of`), or may not be written now. ``given``: for whom; ``why``, where for nobody.
     """
     left = {share.cluster: share.replicas for share in entry.binding.placed}
     for cluster, pods in fewer.items():
@@ -87,6 +89,7 @@ def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given | N
         return None
     entry.shrinks_to = tuple(Share(cluster, pods) for cluster, pods in sorted(left.items()) if pods)
     entry.shrinks_for = given
+    entry.shrinks_why = given.reason if given is not None else why
     return begin(entry, Purpose.YIELD, entry.uid)
 
 

@@ -126,7 +126,7 @@ def test_who_chooses_no_clusters_spreads_nothing(type_: str, unplaced: str, told
     [
         ("BackfillFIFO", KARMADA_CHOOSES, []),
         ("BackfillFIFO", IS_ABOVE_OTHERS, [f"spec.reservation: no effect: {IS_ABOVE_OTHERS}"]),
-        ("StrictFIFO", IS_ABOVE_OTHERS, [f"spec.reservation: no effect: {IS_ABOVE_OTHERS}"]),
+        ("BestEffortFIFO", IS_ABOVE_OTHERS, [f"spec.reservation: no effect: {IS_ABOVE_OTHERS}"]),
         (
             "BestEffortFIFO",
             "",
@@ -148,6 +148,23 @@ def test_a_queue_above_others_displaces_nobody_and_is_told_so() -> None:
     assert [str(one) for one in without_effect(stated, IS_ABOVE_OTHERS)] == [
         f"spec.preemption: no effect: {IS_ABOVE_OTHERS}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("field", "stated", "is_told"),
+    [
+        ("queueingStrategy", "StrictFIFO", True),
+        ("queueingStrategy", "BestEffortFIFO", False),
+        ("ageing", {"step": "30m", "cap": 4}, True),
+        ("namespaceSelector", {"matchLabels": {"team": "a"}}, True),
+        ("namespaceSelector", {}, False),
+    ],
+)
+def test_a_queue_above_others_has_no_line_of_its_own(field: str, stated: object, *, is_told: bool) -> None:
+    of = queue(**{field: stated})
+    assert without_effect(of) == ()
+    told = [f"spec.{field}: no effect: {IS_ABOVE_OTHERS}"] if is_told else []
+    assert [str(one) for one in without_effect(of, IS_ABOVE_OTHERS)] == told
 
 
 @pytest.mark.parametrize(

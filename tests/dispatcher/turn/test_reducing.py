@@ -5,6 +5,7 @@ import pytest
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, SERVICE_CLASSES
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.turn.events import Led
+from queue_dispatcher.turn.notices import YieldedNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.writes import Purpose, Write
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, service_class
@@ -358,10 +359,37 @@ def test_elastic_work_gives_up_what_is_beyond_its_minimum_before_anything_goes()
     states_any(made, 9, AT_ONCE)
     made.passes(5)
     assert (displaced(made), list(made.clusters("grown")), made.charged()) == ([], ["m1:5"], 9)
+    assert [one.reason for one in made.state.notices if isinstance(one, YieldedNotice)] == [
+        "runs in ClusterQueue main, which uses 3 nvidia.com/gpu of any more than it may"
+    ]
     # Its minimum and the other one are more than that still.
     states_any(made, 5, AT_ONCE)
     made.passes(5)
     assert (displaced(made), list(made.clusters("grown")), made.charged()) == (["x"], ["m1:2"], 2)
+
+
+@pytest.mark.parametrize(
+    ("promised", "left"),
+    [
+        ({}, ["m1:4"]),
+        ({"preemptible": "Never"}, ["m1:8"]),
+        ({"preemptible": "BorrowedOnly"}, ["m1:4"]),
+        # It runs on, and loses nothing but these pods.
+        ({"minRuntime": "1h"}, ["m1:4"]),
+    ],
+)
+def test_elastic_work_keeps_the_pods_that_its_class_promises(promised: Obj, left: list[str]) -> None:
+    made = Elastic(m1=100)
+    states_any(made, 8, {})
+    made.feed(SERVICE_CLASSES, service_class("low", 0, **promised))
+    said = {"fairway.dev/min-replicas": "2", "fairway.dev/class": "low"}
+    made.submit("grown", replicas=8, said=said)
+    made.turn()
+    made.place("grown", m1=8)
+    made.passes(60)
+    states_any(made, 4, AT_ONCE)
+    made.passes(30)
+    assert list(made.clusters("grown")) == left
 
 
 def states_any(made: Plane, gpus: int, reduction: Obj, name: str = "main", parent: str = "") -> None:

@@ -117,7 +117,9 @@ def urgent(made: Plane, number: int, *, places: bool = True) -> int:
     made.place(name, m1=2)
     made.passes(2)
     made.delete(name)
-    made.passes(waits)
+    made.passes(waits - 5)
+    assert made.is_held("x")
+    made.passes(5)
     assert not made.is_held("x")
     if places:
         made.place("x", m1=2)
@@ -138,6 +140,14 @@ def test_who_is_displaced_again_and_again_waits_ever_longer() -> None:
     # When it began is seen as late as turns are taken.
     made.passes(4 * 960 + 60, step_s=60)
     assert urgent(made, 6) == 60
+
+
+@pytest.mark.parametrize("base", ["0s", "10s", "1h"])
+def test_the_pause_is_not_that_of_its_class(base: str) -> None:
+    made = plane(2, LOWER)
+    made.feed(SERVICE_CLASSES, service_class("low", 0, requeue={"backoffBase": base}))
+    runs(made, "x", 2)
+    assert [urgent(made, number) for number in range(3)] == [60, 120, 240]
 
 
 def test_what_else_it_is_taken_back_for_does_not_count_it_anew() -> None:
