@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import aiohttp
 from aiohttp import web
@@ -68,7 +68,6 @@ class Proxy:
     _left: int = 0
     _unanswered: int = 0
     _is_cut: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def hold_back(self, resource: str, *, new_ones_too: bool) -> None:
         """Tell nothing more on watches of it; on those only that are open now, or on new ones as well."""
@@ -93,11 +92,6 @@ class Proxy:
                 await self._is_cut.wait()
         except TimeoutError:
             raise AssertionError(f"{self._unanswered} writes below {self._cut_within} never came") from None
-
-    def end(self) -> None:
-        """Keep nobody waiting any more."""
-        self.flow()
-        self._is_over.set()
 
     async def until_asked(self, wanted: Callable[[Asked], bool], since: int) -> int:
         """Wait until such a thing has been asked, of ``asked`` from that place on; the first one's place."""
@@ -143,11 +137,10 @@ class Proxy:
                 await response.write_eof()
             return response
 
-    async def _never(self) -> NoReturn:
+    async def _never(self) -> None:
         if not self._unanswered:
             self._is_cut.set()
-        await self._is_over.wait()
-        raise web.HTTPServiceUnavailable
+        await asyncio.Event().wait()
 
     async def _until_told(self, asked: Asked, opened_before: asyncio.Event) -> None:
         is_held = asked.is_watch and self._held and asked.path.endswith(f"/{self._held}")
@@ -175,11 +168,12 @@ async def proxied(api: ApiServer, name: str) -> AsyncIterator[Proxy]:
         proxy = Proxy(kubeconfig, api.url, trust, session)
         app = web.Application(client_max_size=16 << 20)
         app.router.add_route("*", "/{path:.*}", proxy.relay)
-        runner = web.AppRunner(app, shutdown_timeout=0.0, access_log=None)
+        # With 0 it would wait for all that is under way, for ever.
+        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await runner.setup()
         try:
             await web.TCPSite(runner, LOOPBACK, port, ssl_context=shown).start()
             yield proxy
         finally:
-            proxy.end()
+            proxy.flow()
             await runner.cleanup()
