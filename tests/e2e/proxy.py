@@ -1,7 +1,8 @@
-"""Karmada's API server behind a proxy of the test's own, which can hold back what watches tell.
+"""Karmada's API server behind a proxy of the test's own, which can hold back what watches tell, and writes.
 
 A program that is given `Proxy.kubeconfig` sees an API server that answers every question, and whose streams
-are silent without being broken: what a connection that is half-open, or a cache that lags, looks like.
+are silent without being broken: what a connection that is half-open, or a cache that lags, looks like. After
+so many of its writes it hears nothing more of them, so that it can be killed there.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from aiohttp import web
 
 from tests.e2e.api_server import ApiServer
 from tests.e2e.process import LOOPBACK, free_port
-from tests.e2e.watching import eventually
+from tests.e2e.watching import PATIENCE_S, eventually
 
 # What concerns one connection only, and not the question.
 _OF_A_HOP: Final = frozenset(
@@ -63,6 +64,10 @@ class Proxy:
     _held: str = ""
     _new_ones_too: bool = False
     _flows: asyncio.Event = field(default_factory=asyncio.Event)
+    _cut_within: str = ""
+    _left: int = 0
+    _unanswered: int = 0
+    _is_cut: asyncio.Event = field(default_factory=asyncio.Event)
 
     def hold_back(self, resource: str, *, new_ones_too: bool) -> None:
         """Tell nothing more on watches of it; on those only that are open now, or on new ones as well."""
@@ -73,6 +78,20 @@ class Proxy:
         """Tell everything again, what was held back first."""
         self._held = ""
         self._flows.set()
+
+    def cut(self, within: str, writes: int) -> None:
+        """Of writes below this path, hand on so many more; not tell the answer to the last, nor hand on any
+        after it.
+        """
+        self._cut_within, self._left, self._unanswered = within, writes, writes
+
+    async def until_cut(self) -> None:
+        """Wait until the last of them is written; of none, until the first is tried."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._is_cut.wait()
+        except TimeoutError:
+            raise AssertionError(f"{self._unanswered} writes below {self._cut_within} never came") from None
 
     async def until_asked(self, wanted: Callable[[Asked], bool], since: int) -> int:
         """Wait until such a thing has been asked, of ``asked`` from that place on; the first one's place."""
@@ -91,6 +110,10 @@ class Proxy:
         asked = Asked(request.method, request.path, dict(request.query))
         self.asked.append(asked)
         opened_before = self._flows
+        is_counted = bool(self._cut_within) and asked.method == "PATCH" and self._cut_within in asked.path
+        if is_counted and not self._left:
+            await self._never()
+        self._left -= is_counted
         kept = {name: value for name, value in request.headers.items() if name.lower() not in _OF_A_HOP}
         async with self.session.request(
             request.method,
@@ -100,6 +123,9 @@ class Proxy:
             ssl=self.trust,
             allow_redirects=False,
         ) as answer:
+            self._unanswered -= is_counted
+            if is_counted and not self._unanswered:
+                await self._never()
             back = {name: value for name, value in answer.headers.items() if name.lower() not in _OF_A_HOP}
             response = web.StreamResponse(status=answer.status, headers=back)
             await response.prepare(request)
@@ -110,6 +136,11 @@ class Proxy:
                     await response.write(piece)
                 await response.write_eof()
             return response
+
+    async def _never(self) -> None:
+        if not self._unanswered:
+            self._is_cut.set()
+        await asyncio.Event().wait()
 
     async def _until_told(self, asked: Asked, opened_before: asyncio.Event) -> None:
         is_held = asked.is_watch and self._held and asked.path.endswith(f"/{self._held}")
@@ -137,7 +168,8 @@ async def proxied(api: ApiServer, name: str) -> AsyncIterator[Proxy]:
         proxy = Proxy(kubeconfig, api.url, trust, session)
         app = web.Application(client_max_size=16 << 20)
         app.router.add_route("*", "/{path:.*}", proxy.relay)
-        runner = web.AppRunner(app, shutdown_timeout=0.0, access_log=None)
+        # With 0 it would wait for all that is under way, for ever.
+        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await runner.setup()
         try:
             await web.TCPSite(runner, LOOPBACK, port, ssl_context=shown).start()
