@@ -9,6 +9,7 @@ from typing import Final
 
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.ledger.accrual import MAX_AHEAD_MS
 from queue_dispatcher.preemption.pause import pause_ms
 
 CLAIMED_MS: Final = 600_000
@@ -49,9 +50,16 @@ class Claims:
                 del self._until[by]
 
     def at(self, day_ms: int) -> Iterator[tuple[str, int]]:
-        """The items that have a claim then, and until when, epoch milliseconds."""
-        last = ((item, max(until.values())) for item, until in self._until.items())
-        return ((item, until_ms) for item, until_ms in last if until_ms > day_ms)
+        """The items that have a claim then, and until when, epoch milliseconds.
+
+        None that would be for longer than any is: it was written by a clock that has been set back since, or
+        by somebody else.
+        """
+        last_ms = day_ms + CLAIMED_MS + MAX_AHEAD_MS
+        for item, of in self._until.items():
+            until_ms = max((one for one in of.values() if day_ms < one <= last_ms), default=None)
+            if until_ms is not None:
+                yield item, until_ms
 
 
 def _claims_on(entry: Entry) -> Iterator[tuple[str, int]]:
