@@ -12,7 +12,7 @@ from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.decision import Decision
 from queue_dispatcher.bindings.pods import counted, counted_need
-from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
+from queue_dispatcher.bindings.record import MAX_TRIES, AdmissionRecord, Flavors
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Adopted, Growing, Pending
 from queue_dispatcher.cycle.items import Alternative, joined
@@ -225,7 +225,7 @@ def admission_record(
         flavors=flavors,
         components=components,
         group=group,
-        tries=state.tries if isinstance(state, Pending | Growing) else 0,
+        tries=min(MAX_TRIES, state.tries) if isinstance(state, Pending | Growing) else 0,
         decision=decision,
         grown=isinstance(state, Growing) and bool(binding.placed),
         began_ms=began_ms,
@@ -236,4 +236,4 @@ def admission_record(
 def _displaced(state: Pending | Growing | Adopted, binding: Binding) -> int:
     if isinstance(state, Growing) and state.record is not None:
         return state.record.displaced
-    return binding.requeue.displaced if isinstance(binding.requeue, RequeueRecord) else 0
+    return min(MAX_TRIES, binding.requeue.displaced) if isinstance(binding.requeue, RequeueRecord) else 0

@@ -9,6 +9,7 @@ from typing import Final
 
 from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.ledger.accrual import MAX_AHEAD_MS
 from queue_dispatcher.preemption.pause import pause_ms
 
 CLAIMED_MS: Final = 600_000
@@ -60,11 +61,15 @@ class Claims:
     def at(self, day_ms: int) -> dict[str, int]:
         """The items that have a claim then, in the order in which those began, and until when, epoch
         milliseconds.
+
+        None that would be for longer than any is: it was written by a clock that has been set back since, or
+        by somebody else.
         """
+        last_ms = day_ms + CLAIMED_MS + MAX_AHEAD_MS
         found: list[tuple[int, str, int]] = []
         for item, until in self._until.items():
             over_ms = max(day_ms, self._stopped.get(item, 0) + CLAIMED_MS)
-            held = [until_ms for until_ms in until.values() if until_ms > over_ms]
+            held = [until_ms for until_ms in until.values() if over_ms < until_ms <= last_ms]
             if held:
                 found.append((min(held), item, max(held)))
         return {item: until_ms for _, item, until_ms in sorted(found)}

@@ -3,9 +3,9 @@
 Of an elastic workload also what it runs with beyond its minimum, in each of its clusters: that may go as all
 of it may, but whenever it began (`minRuntime`), since what keeps its minimum runs on and loses nothing else.
 
-Never what would leave pods behind, was admitted by nobody, is being written, is promised not to be displaced
-(ServiceClass, `preemptible`), or has not run for as long as it is promised to (`minRuntime`). Those that were
-released together are displaced together.
+Never what would leave pods behind, was admitted by nobody, is being written or waits for its next try at
+that, is promised not to be displaced (ServiceClass, `preemptible`), or has not run for as long as it is
+promised to (`minRuntime`). Those that were released together are displaced together.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,6 +22,7 @@ from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, may_displace, queues_of
+from queue_dispatcher.turn.duties import may_write
 from queue_dispatcher.turn.shrinking import surplus_of
 from queue_dispatcher.workloads.demand import Placed
 
@@ -45,7 +46,7 @@ def candidates(
             if entry is None or uid in cache.ends.displaced_by:
                 continue
             whole = _whole(cache, entry, now, borrows=borrows)
-            for one in (*_surplus(cache, entry, borrows=borrows), *([] if whole is None else [whole])):
+            for one in (*_surplus(cache, entry, now, borrows=borrows), *([] if whole is None else [whole])):
                 if may_displace(preemptor, one, cells):
                     found.setdefault(one.id, one)
     return list(found.values())
@@ -64,13 +65,13 @@ def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Itera
             yield one
 
 
-def _surplus(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate]:
+def _surplus(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
     """What it has beyond its minimum, of pods that are yet to run, by cluster."""
     charged, record = cache.charges.get(entry.uid), entry.binding.record
     beyond = surplus_of(entry)
     if charged is None or record is None or entry.elastic is None or not beyond:
         return
-    if not is_free_to_go(entry, borrows=borrows):
+    if not is_free_to_go(entry, now, borrows=borrows):
         return
     shares = to_run(entry, entry.binding)
     surplus = min(beyond, sum(share.replicas for share in shares) - entry.elastic.least)
@@ -116,9 +117,9 @@ def _whole(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Candida
     )
 
 
-def is_free_to_go(entry: Entry, *, borrows: bool) -> bool:
+def is_free_to_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
     """Whether nothing keeps it but how long it has run."""
-    if entry.is_writing or entry.failures or not may_be_stopped(entry):
+    if not may_write(entry, now.day_ms) or not may_be_stopped(entry):
         return False
     preemptible = promised_to(entry).preemptible
     if preemptible is Preemptible.BORROWED_ONLY:
@@ -127,7 +128,7 @@ def is_free_to_go(entry: Entry, *, borrows: bool) -> bool:
 
 
 def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
-    if not is_free_to_go(entry, borrows=borrows):
+    if not is_free_to_go(entry, now, borrows=borrows):
         return False
     promised = promised_to(entry)
     if promised.min_runtime_ms is None:

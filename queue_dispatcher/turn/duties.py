@@ -12,6 +12,8 @@ from queue_dispatcher.turn.overdue import due_ms, why_overdue
 from queue_dispatcher.turn.taking_back import to_take_back, why_not_begun
 from queue_dispatcher.turn.writes import Purpose, Write
 
+MAX_RETRY_MS = 600_000
+"""What could not be written is tried again after so long, at the latest."""
 STARTED_MS = 60_000
 """What has been placed for so long has started."""
 
@@ -115,4 +117,5 @@ def begin(entry: Entry, purpose: Purpose, sequence: str) -> Write:
 
 def may_write(entry: Entry, day_ms: int) -> bool:
     """Whether a write of the entry may be begun."""
-    return not entry.is_writing and entry.retry_ms <= day_ms
+    # A time that is further off was set by a clock that has been set back since.
+    return not entry.is_writing and not day_ms < entry.retry_ms <= day_ms + MAX_RETRY_MS

@@ -126,10 +126,18 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
     if queue:
         return Eviction(Cause.DRAINED, f"runs in {queue}, which is drained")
     displaced = cache.ends.displaced_by.get(entry.uid)
-    if displaced is not None and not displaced.fewer and is_waited_for(cache, displaced):
+    if displaced is not None and not displaced.fewer and _is_to_go(cache, entry, displaced):
         return Eviction(Cause.PREEMPTED, displaced.why, displaced.by)
     reduced = cache.ends.reduced_by.get(entry.uid)
     return Eviction(Cause.QUOTA_REDUCED, reduced) if reduced is not None else None
+
+
+def _is_to_go(cache: Cache, entry: Entry, displaced: Displaced) -> bool:
+    """Whether it is waited for it to go: not in vain, after another that has to go as well was refused to."""
+    if not is_waited_for(cache, displaced):
+        return False
+    others = (uid for uid, one in cache.ends.displaced_by.items() if one.by == displaced.by)
+    return bool(entry.failures) or not any(cache.entries[uid].failures for uid in others)
 
 
 def is_waited_for(cache: Cache, displaced: Displaced) -> bool:

@@ -8,6 +8,7 @@ from queue_dispatcher.cache.entry import Entry, Released
 from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.estimates.estimates import Answered
+from queue_dispatcher.turn.duties import MAX_RETRY_MS
 from queue_dispatcher.turn.events import Counted, Event, Led, Saw, Wrote
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
@@ -24,7 +25,6 @@ from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Fate, Purpose, Write
 
 FIRST_RETRY_MS = 1_000
-MAX_RETRY_MS = 600_000
 GONE_RETRY_MS = 5_000
 
 

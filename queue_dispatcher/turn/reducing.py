@@ -125,7 +125,7 @@ def _shrunk(
     for one in elastic:
         if one.entry.is_writing:
             continue
-        surplus = surplus_of(one.entry) if is_free_to_go(one.entry, borrows=True) else 0
+        surplus = surplus_of(one.entry) if is_free_to_go(one.entry, now, borrows=True) else 0
         fewer = _fewer(one.entry, min(surplus, _wanted(ledger, name, cells, one)))
         write = shrink(one.entry, fewer, now, why=why) if fewer else None
         if write is not None:

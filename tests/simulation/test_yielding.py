@@ -6,6 +6,7 @@ from unittest import mock
 
 import pytest
 
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.preemption.candidates import Candidate
@@ -124,8 +125,8 @@ def all_but_one(entry: Entry) -> int:
     return max(0, sum(share.replicas for share in entry.binding.placed) - 1)
 
 
-def beyond(cache: Cache, entry: Entry, *, borrows: bool) -> Iterator[Candidate]:
-    for one in SURPLUS(cache, entry, borrows=borrows):
+def beyond(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
+    for one in SURPLUS(cache, entry, now, borrows=borrows):
         yield replace(one, pods=all_but_one(entry), surplus=all_but_one(entry))
 
 
