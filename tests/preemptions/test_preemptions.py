@@ -19,7 +19,7 @@ def test_a_fleet() -> None:
 
 def test_plans_come_to_nothing_where_nobody_has_a_claim() -> None:
     found = Fleet(1).play(SHORT_MS)
-    with mock.patch.object(turn, "claims_of", return_value=frozenset()):
+    with mock.patch.object(turn, "claims_of", return_value={}):
         without = Fleet(1).play(SHORT_MS)
     assert _in_vain(without) > _in_vain(found)
 
