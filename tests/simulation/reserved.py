@@ -175,7 +175,7 @@ class Reserved(Decisions):
                 of = made.get(reason.text.partition(" is kept for ")[2].partition(",")[0])
                 if of is None or of.item.id == item.id:
                     self._break(_TRUE, item.name, f"{reason.text}, which is so of nobody")
-                elif _goes_first(item, of.item):
+                elif _goes_first(item, of.item) and not _is_for(of, item, oracle.snapshot.claims):
                     self._break(_TRUE, item.name, f"{reason.text}, behind which it does not stand")
                 elif len(made) == 1 and item.queue == of.item.queue:
                     then = after.beside(item.queue, _gpus(item), _ends_ms(item, after))
@@ -185,6 +185,13 @@ class Reserved(Decisions):
     def _reserves_of(self, queue: str) -> Reserves | None:
         quota = self._trees.quotas.get(queue)
         return quota.reserves if quota is not None else None
+
+
+def _is_for(one: Reservation, item: Item, claims: Collection[str]) -> bool:
+    """Whether others were displaced for whom holds it: it is not for another queue then, whatever goes first,
+    but for whom others were displaced as well.
+    """
+    return one.item.id in claims and item.queue != one.item.queue and item.id not in claims
 
 
 def _running(oracle: Oracle) -> Running | None:

@@ -166,7 +166,7 @@ def all_of_it(cache: Cache, surplus: Candidate) -> tuple[str, int]:
             "what is left is kept for whom it was left",
             turn,
             "claims_of",
-            lambda *_: frozenset(),
+            lambda *_: {},
             id="claims are ignored",
         ),
     ],
