@@ -16,7 +16,7 @@ from queue_dispatcher.api.history import History
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cycle.sharing import Sharing, share, sharing
-from queue_dispatcher.ledger.accrual import IDLE, Rate, Run, Terms, advanced, restored
+from queue_dispatcher.ledger.accrual import IDLE, MAX_AHEAD_MS, Rate, Run, Terms, advanced, restored
 from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 
 SHARE_EVERY_MS: Final = 1_000
@@ -228,6 +228,7 @@ class Usages:
         return Rate(sum(amount for amount, _ in devices), sum(amount * price for amount, price in devices))
 
     def _now(self, account: _Account, written: History | None, terms: Terms, now_ms: int) -> History:
+        _set_back(account, now_ms)
         is_news = not self._is_leading and written != account.written
         if account.history is None or is_news:
             account.history = restored(written, account.runs.values(), now_ms, terms)
@@ -255,5 +256,13 @@ def _prune(accounts: dict[str, _Account], stated: Mapping[str, object]) -> None:
 def _advance(account: _Account, now_ms: int) -> None:
     """Count what was held until now, before something else is; what has not been read yet is counted then."""
     account.share = None
+    _set_back(account, now_ms)
     if account.history is not None:
         account.history = advanced(account.history, account.rate, now_ms, account.terms)
+
+
+def _set_back(account: _Account, now_ms: int) -> None:
+    """A clock that was far ahead is right again: what was counted by it stands, and counting goes on."""
+    history = account.history
+    if history is not None and history.at_ms > now_ms + MAX_AHEAD_MS:
+        account.history = replace(history, at_ms=now_ms)

@@ -255,6 +255,21 @@ def test_clocks_that_jump_back_take_nothing_and_add_nothing() -> None:
     assert seen[-1] == 260
 
 
+def test_what_is_used_counts_on_at_once_when_a_clock_that_was_ahead_is_right_again() -> None:
+    plane = Shared()
+    plane.runs("one", "a", 2)
+    plane.passes(10)
+    plane.skew_ms = 86_400_000
+    plane.passes(10)
+    # What has been counted by now stands: it is taken that a day has passed.
+    plane.runs("two", "a", 1)
+    counted = plane.device_s("a")
+    plane.skew_ms = 0
+    assert plane.device_s("a") == counted
+    plane.passes(100, step_s=10)
+    assert plane.device_s("a") - counted == 300
+
+
 @pytest.mark.parametrize("half_life", ["1ms", "1s", "2562047h"])
 def test_any_half_life_is_survived_and_may_be_edited(half_life: str) -> None:
     plane = Shared()
