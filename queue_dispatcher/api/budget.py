@@ -69,6 +69,7 @@ class PreemptionBudget:
     period: Period
 
 
+HOUR_MS: Final = 3_600_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_DAY = datetime(9990, 1, 1, tzinfo=UTC)
 

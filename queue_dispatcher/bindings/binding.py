@@ -14,7 +14,7 @@ from queue_dispatcher.bindings.annotation import Malformed
 from queue_dispatcher.bindings.checks import NO_ANSWERS, Answer
 from queue_dispatcher.bindings.progress import ALL_RUNS, Progress
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.requeue import RequeueRecord, Suspended
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, Suspended
 from queue_dispatcher.workloads.demand import NOTHING, Demand, Placed
 from queue_dispatcher.workloads.placement import Placement
 
@@ -148,6 +148,14 @@ class Binding:
         """What decides whether it waits in a queue."""
         workload = self.workload
         return Subject(self.names_queue, workload.kind, workload.group, self.resources)
+
+    @property
+    def preempted(self) -> RequeueRecord | None:
+        """The requeue record of what was displaced for another one; None of all else."""
+        requeue = self.requeue
+        if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED:
+            return requeue
+        return None
 
     @property
     def is_held_by_us(self) -> bool:

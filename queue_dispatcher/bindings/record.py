@@ -7,6 +7,7 @@ cannot be understood is `Malformed`, which counts as no record and is told.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -45,11 +46,16 @@ Flavors = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Pods were given up for the item ``by``, at ``at_ms``, epoch milliseconds. ``reason``: for people."""
+    """Pods were given up for the item ``by``, empty for nobody, at ``at_ms``, epoch milliseconds. ``reason``:
+    for people.
+    """
 
     by: str
     at_ms: int
     reason: str = ""
+
+
+FOR_NOBODY: Final = Given("", 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,10 @@ from queue_dispatcher.bindings.annotation import (
     in_range,
     location,
 )
-from queue_dispatcher.bindings.record import Flavors, read_flavors, read_moment
+from queue_dispatcher.bindings.record import MAX_REASON, Flavors, read_flavors, read_moment
 from queue_dispatcher.bindings.timestamp import format_ms
 
 MAX_COUNT = 2**31 - 1
-MAX_REASON = 1024
 LOST = "its cluster cannot be reached"
 """How the reason begins where a cluster was lost."""
 

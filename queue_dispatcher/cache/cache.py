@@ -22,7 +22,6 @@ from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.phase import Moment, Seen, began_day_ms, phase
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -582,10 +581,8 @@ class Cache:
         running = self.running.get(uid)
         is_going = entry.binding.suspended is not None and entry.record is None
         if running is None or is_going:
-            requeue, charged = entry.binding.requeue, self.usages.queue_of(uid)
-            tree = self.charges.ledger.tree
-            is_displaced = isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED
-            if is_displaced and charged in tree.paths:
+            tree, charged = self.charges.ledger.tree, self.usages.queue_of(uid)
+            if entry.binding.preempted is not None and charged in tree.paths:
                 self.usages.displaced(uid, tree.root_of(charged), now_ms)
             self.usages.drop(uid, now_ms)
             return

@@ -39,9 +39,9 @@ class Claims:
 
     def put(self, entry: Entry) -> None:
         """The entry is as it is."""
-        requeue = entry.binding.requeue
-        if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED:
-            self._stopped[entry.uid] = stopped_ms(requeue)
+        preempted = entry.binding.preempted
+        if preempted is not None:
+            self._stopped[entry.uid] = stopped_ms(preempted)
         else:
             self._stopped.pop(entry.uid, None)
         found = dict(_claims_on(entry))
@@ -82,8 +82,8 @@ class Claims:
 
 
 def _claims_on(entry: Entry) -> Iterator[tuple[str, int]]:
-    requeue, record = entry.binding.requeue, entry.binding.record
-    if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED and requeue.by:
-        yield requeue.by, stopped_ms(requeue) + CLAIMED_MS
+    preempted, record = entry.binding.preempted, entry.binding.record
+    if preempted is not None and preempted.by:
+        yield preempted.by, stopped_ms(preempted) + CLAIMED_MS
     for one in record.given if record is not None else ():
         yield one.by, one.at_ms + CLAIMED_MS

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.bound import NOT_COUNTED, Counts
 from queue_dispatcher.bindings.phase import UNSEEN, Seen
-from queue_dispatcher.bindings.record import AdmissionRecord, Given
+from queue_dispatcher.bindings.record import FOR_NOBODY, AdmissionRecord
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found
@@ -81,7 +81,7 @@ class Entry:
     present release; ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``:
     how it is; ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
     ``shrinks_to``: where it is to stay, and with how many, once the write under way is made;
-    ``shrinks_for``: for whom, None for nobody; ``shrinks_why``: as people are told. ``room_in``: the flavors,
+    ``shrinks_for``: for whom, and why. ``room_in``: the flavors,
     by resource, in which others are displaced for it, if it is to start in those alone meanwhile.
     """
 
@@ -112,7 +112,6 @@ class Entry:
         "seen",
         "shrinks_for",
         "shrinks_to",
-        "shrinks_why",
         "state",
         "stated_ms",
         "waits",
@@ -146,8 +145,7 @@ class Entry:
         self.room_in: tuple[tuple[str, str], ...] = ()
         self.growth: Item | None = None
         self.shrinks_to: tuple[Placed, ...] = ()
-        self.shrinks_for: Given | None = None
-        self.shrinks_why = ""
+        self.shrinks_for = FOR_NOBODY
         # When it was released to places that Karmada has yet to look at, monotonic; 0 for not so.
         self.stated_ms = 0
         self.pause = Pause()

@@ -8,7 +8,7 @@ and clusters.
 
 from typing import NamedTuple
 
-from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Adopted, Finished, Pending, Reassert
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.ledger.tree import QuotaTree
@@ -40,20 +40,21 @@ class Precedences:
 
     def put(self, entry: Entry) -> None:
         """The entry is as it is, and whatever follows from it."""
-        uid, requeue, before = entry.uid, entry.binding.requeue, self._standing.get(entry.uid)
+        uid, binding, before = entry.uid, entry.binding, self._standing.get(entry.uid)
         standing = before if isinstance(entry.state, Reassert) else _standing(entry)
         if standing != before:
             # What has been admitted already, or taken back, has not come only now.
-            is_known = entry.binding.record is not None or requeue is not None
+            is_known = binding.record is not None or binding.requeue is not None
             if before is not None or not is_known:
                 self._forget(before, standing)
             self._note(uid, standing)
-        if not isinstance(requeue, RequeueRecord) or requeue.cause is not Cause.PREEMPTED:
+        preempted = binding.preempted
+        if preempted is None:
             self._displaced.pop(uid, None)
-        elif requeue != self._displaced.get(uid):
-            self._displaced[uid] = requeue
-            if standing is not None and requeue.by:
-                self.of(standing.queue).displaced(uid, requeue.by)
+        elif preempted != self._displaced.get(uid):
+            self._displaced[uid] = preempted
+            if standing is not None and preempted.by:
+                self.of(standing.queue).displaced(uid, preempted.by)
 
     def drop(self, uid: str) -> None:
         """It is gone."""
@@ -82,8 +83,8 @@ class Precedences:
             self._standing[uid] = standing
 
     def _root(self, queue: str) -> str:
-        path = self._tree.paths.get(queue) if self._tree is not None else None
-        return self._tree.nodes[path[-1]].name if self._tree is not None and path is not None else queue
+        tree = self._tree
+        return tree.root_of(queue) if tree is not None and queue in tree.paths else queue
 
 
 def _standing(entry: Entry) -> _Standing | None:

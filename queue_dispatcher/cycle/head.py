@@ -173,7 +173,7 @@ class QueueHead:
         if self._reserves and self.waits_ms <= now_ms:
             found = self._found_waiters(headroom)
             yield from (one for one in found if _reserved_ms(one) <= now_ms and one.item.id not in claims)
-        claimed = [item for one in sorted(claims) if (item := self.state.pending.get(one)) is not None]
+        claimed = [item for one in claims if (item := self.state.pending.get(one)) is not None]
         if claimed:
             self._left.begin(headroom)
         for item in claimed:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from queue_dispatcher.cycle.order import Rank
-from queue_dispatcher.cycle.reservation import Reservation
+from queue_dispatcher.cycle.reservation import Reservation, has_claim
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -105,7 +105,7 @@ class KeptRoom:
                 yield kept
 
     def _has_claim(self, item: str) -> bool:
-        return any(one.reservation.is_claimed and one.reservation.item.id == item for one in self._kept)
+        return has_claim((one.reservation for one in self._kept), item)
 
     def _is_entitled(self, kept: Kept, queue: str, charge: Charge) -> bool:
         """Who takes only what its own queue owns waits for no other queue's reservation, but for what others

@@ -7,7 +7,7 @@ start, or leaves it what it needs by then; and in the end nobody, so that the wa
 declared. Where nobody knows when it could start, nobody may pass either.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -77,6 +77,11 @@ class Reservation:
         return not self.is_claimed and (has_claim or rank[0] < self.rank[0])
 
 
+def has_claim(made: Iterable[Reservation], item: str) -> bool:
+    """Whether others are displaced for the item, which holds one of these then."""
+    return any(one.is_claimed and one.item.id == item for one in made)
+
+
 @dataclass(frozen=True, slots=True)
 class Reservations:
     """Those of one decision, in their order. ``given_up``: by item, until when it gets none any more."""
@@ -95,10 +100,6 @@ class Reservations:
         """Those of one queue."""
         return self._by_queue.get(queue, ())
 
-    def is_claimed(self, item: str) -> bool:
-        """Whether others are displaced for the item."""
-        return any(one.is_claimed and one.item.id == item for one in self.made)
-
     def has(self, item: str) -> bool:
         """Whether the item holds one."""
         return any(one.item.id == item for one in self.made)
@@ -110,14 +111,14 @@ class Reservations:
 
         Of one that holds a reservation itself: all behind it in their order.
         """
-        before, has_claim = self.before(item), self.is_claimed(item)
+        before, is_claimed = self.before(item), has_claim(self.made, item)
         return frozenset(
             one.item.id
             for number, one in enumerate(self.made)
             if one.cluster
             and (
                 number >= before
-                or one.is_behind(queue, rank, has_claim=has_claim)
+                or one.is_behind(queue, rank, has_claim=is_claimed)
                 or one.is_passed_by(runtime_ms, now_ms)
             )
         )

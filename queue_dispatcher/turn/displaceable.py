@@ -41,10 +41,7 @@ def candidates(
     found: dict[str, Candidate] = {}
     for queue in queues:
         borrows = any(ledger.borrows(ledger.tree.paths[queue][0], cell) for cell in cells)
-        for uid in islice(cache.running.of(queue), most):
-            entry = cache.present(uid)
-            if entry is None or uid in cache.ends.displaced_by:
-                continue
+        for entry in _running(cache, queue, most):
             whole = _whole(cache, entry, now, borrows=borrows)
             for one in (*_surplus(cache, entry, now, borrows=borrows), *([] if whole is None else [whole])):
                 if may_displace(preemptor, one, cells):
@@ -55,14 +52,17 @@ def candidates(
 def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
     """What runs in a queue and may be taken back, whole; ``borrows``: the queue does."""
     found: set[str] = set()
-    for uid in islice(cache.running.of(queue), MAX_RUNNING):
-        entry = cache.present(uid)
-        if entry is None or uid in cache.ends.displaced_by:
-            continue
+    for entry in _running(cache, queue, MAX_RUNNING):
         one = _whole(cache, entry, now, borrows=borrows)
         if one is not None and one.id not in found:
             found.add(one.id)
             yield one
+
+
+def _running(cache: Cache, queue: str, most: int) -> Iterator[Entry]:
+    """The first so many that run in the queue, without those that are displaced already."""
+    entries = map(cache.present, islice(cache.running.of(queue), most))
+    return (one for one in entries if one is not None and one.uid not in cache.ends.displaced_by)
 
 
 def _surplus(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Iterator[Candidate]:

@@ -116,7 +116,7 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
         is_over = now.elapsed_ms - one.since_ms >= CLAIMED_MS
         if is_over:
             # Nor do those like it wait for whoever does not go.
-            state.in_vain_ms[class_key(one.item)] = now.elapsed_ms + CLAIMED_MS
+            _note_in_vain(state, one.item, now, CLAIMED_MS)
             avoids = one.avoids | {one.plan.cluster}
             state.displacements[item_id] = replace(one, since_ms=now.elapsed_ms, avoids=avoids)
         if is_over or lacking(ledger, capacity, queue, one.charge):
@@ -148,7 +148,7 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
         if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
             asking += _Look(state, waiter, now).look()
         elif waiter.starts_in is not None:
-            _looked_in_vain(state, waiter.item, now)
+            _note_in_vain(state, waiter.item, now, AGAIN_MS)
     return asking
 
 
@@ -157,8 +157,9 @@ def _is_waiting(cache: Cache, item_id: str) -> bool:
     return entry is not None and entry.record is None and bool(entry.line)
 
 
-def _looked_in_vain(state: TurnState, item: Item, now: Moment) -> None:
-    state.in_vain_ms[class_key(item)] = now.elapsed_ms + AGAIN_MS
+def _note_in_vain(state: TurnState, item: Item, now: Moment, lasts_ms: int) -> None:
+    """For so long whoever is like it starts where it has room: nobody is to go for it."""
+    state.in_vain_ms[class_key(item)] = now.elapsed_ms + lasts_ms
 
 
 def _waits(cache: Cache, item: Item) -> bool:
@@ -202,7 +203,7 @@ class _Look:
         elif plan is not None and (self._before is None or not self._before.is_void):
             self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
         elif self._starts_in is not None:
-            _looked_in_vain(self._state, self._item, self._now)
+            _note_in_vain(self._state, self._item, self._now, AGAIN_MS)
         else:
             self._give_up(AGAIN_MS)
         return []
@@ -333,7 +334,7 @@ class _Look:
         if before is not None:
             if before.tries == MAX_TRIES:
                 self._give_up(CLAIMED_MS)
-                state.in_vain_ms[class_key(item)] = now.elapsed_ms + CLAIMED_MS
+                _note_in_vain(state, item, now, CLAIMED_MS)
                 return
             made = replace(made, tries=before.tries + 1, places=before.places + places, avoids=before.avoids)
         state.displacements[item.id] = made

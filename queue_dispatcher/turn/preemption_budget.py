@@ -7,14 +7,12 @@ others do.
 """
 
 from collections.abc import Iterable
-from typing import Final
 
+from queue_dispatcher.api.budget import HOUR_MS
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.preemption.victims import Victim
-
-_HOUR_MS: Final = 3_600_000
 
 
 def over_budget(cache: Cache, queue: str, victims: Iterable[Victim], now: Moment) -> str:
@@ -54,4 +52,4 @@ def _going_ms(cache: Cache, root: str, now_ms: int) -> int:
 
 
 def _hours(device_ms: int) -> str:
-    return f"{max(0, device_ms) / _HOUR_MS:.3g}"
+    return f"{max(0, device_ms) / HOUR_MS:.3g}"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.record import Given
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.excess import amounts, beyond
@@ -127,7 +128,7 @@ def _shrunk(
             continue
         surplus = surplus_of(one.entry) if is_free_to_go(one.entry, now, borrows=True) else 0
         fewer = _fewer(one.entry, min(surplus, _wanted(ledger, name, cells, one)))
-        write = shrink(one.entry, fewer, now, why=why) if fewer else None
+        write = shrink(one.entry, fewer, now, Given("", now.day_ms, why)) if fewer else None
         if write is not None:
             writes.append(write)
             ledger.give_back(one.queue, one.charge(sum(fewer.values())))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from queue_dispatcher.bindings.part import at_size
 from queue_dispatcher.bindings.patches import Patch, resize
 from queue_dispatcher.bindings.phase import Moment
-from queue_dispatcher.bindings.record import MAX_GIVEN, AdmissionRecord, Given
+from queue_dispatcher.bindings.record import FOR_NOBODY, MAX_GIVEN, AdmissionRecord, Given
 from queue_dispatcher.bindings.state import Admitted, Placed
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
@@ -69,16 +69,14 @@ def yields(state: TurnState, now: Moment) -> tuple[list[Write], int | None]:
 def still_yields(cache: Cache, entry: Entry) -> bool:
     """Whether those are still waited for that it is to give pods up for."""
     given, displaced = entry.shrinks_for, cache.ends.displaced_by.get(entry.uid)
-    if given is None:
+    if not given.by:
         return True
     return displaced is not None and displaced.by == given.by and is_waited_for(cache, displaced)
 
 
-def shrink(
-    entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given | None = None, *, why: str = ""
-) -> Write | None:
+def shrink(entry: Entry, fewer: Mapping[str, int], now: Moment, given: Given = FOR_NOBODY) -> Write | None:
     """The write that takes so many pods away, by cluster; None where it has not so many there, or cannot give
-    up as many (`surplus_of`), or may not be written now. ``given``: for whom; ``why``, where for nobody.
+    up as many (`surplus_of`), or may not be written now. ``given``: for whom, and why.
     """
     left = {share.cluster: share.replicas for share in entry.binding.placed}
     for cluster, pods in fewer.items():
@@ -89,7 +87,6 @@ def shrink(
         return None
     entry.shrinks_to = tuple(Share(cluster, pods) for cluster, pods in sorted(left.items()) if pods)
     entry.shrinks_for = given
-    entry.shrinks_why = given.reason if given is not None else why
     return begin(entry, Purpose.YIELD, entry.uid)
 
 
@@ -112,9 +109,9 @@ def lowering(entry: Entry, now: Moment) -> Patch | None:
     return resize(binding, record, stays, format_ms(now.day_ms))
 
 
-def _given(record: AdmissionRecord, given: Given | None, now: Moment) -> tuple[Given, ...]:
+def _given(record: AdmissionRecord, given: Given, now: Moment) -> tuple[Given, ...]:
     """For whom it has given pods up, as far as that is of any use yet."""
-    if given is None:
+    if not given.by:
         return record.given
     before = (one for one in record.given if one.by != given.by and one.at_ms + CLAIMED_MS > now.day_ms)
     return (*before, given)[-MAX_GIVEN:]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from queue_dispatcher.api.ageing import Ageing
-from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
@@ -37,9 +36,9 @@ def waiting_of(cache: Cache, view: View, entry: Entry, now_ms: int) -> Reason | 
 def _backing_off(entry: Entry, due_ms: int) -> Reason:
     until = format_ms(due_ms)
     state = entry.state
-    requeue = entry.binding.requeue
-    if isinstance(requeue, RequeueRecord) and requeue.cause is Cause.PREEMPTED and not entry.note:
-        return displaced(until, requeue.reason)
+    preempted = entry.binding.preempted
+    if preempted is not None and not entry.note:
+        return displaced(until, preempted.reason)
     if entry.note:
         return backing_off(until, entry.failures, entry.note[:200])
     if isinstance(state, Pending | Growing) and state.tries:

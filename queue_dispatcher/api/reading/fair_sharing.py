@@ -7,12 +7,10 @@ lets everybody start, and who wrote it can see that it is wrong. A period that c
 from collections.abc import Sequence
 
 from fairway.kube.objects import RawQuantity
-from queue_dispatcher.api.budget import MAX_BUDGETS, Budget, BudgetPolicy, Period, PreemptionBudget
+from queue_dispatcher.api.budget import HOUR_MS, MAX_BUDGETS, Budget, BudgetPolicy, Period, PreemptionBudget
 from queue_dispatcher.api.fair_sharing import HALF_LIFE_MS, FairSharing
 from queue_dispatcher.api.objects import BudgetSpec, FairSharingSpec, PreemptionBudgetSpec
 from queue_dispatcher.api.reading.fields import Problems, choice, duration_ms, milli
-
-_HOUR_MS = 3_600_000
 
 
 def read_fair_sharing(stated: FairSharingSpec | None, field: str, problems: Problems) -> FairSharing | None:
@@ -52,7 +50,7 @@ def read_preemption_budget(
 def _device_ms(stated: RawQuantity, field: str, problems: Problems) -> int:
     if stated is None:
         problems.add(f"{field}.deviceHours", "nothing: expected a number; read as 0")
-    return milli(stated, 0, f"{field}.deviceHours", problems) * _HOUR_MS // 1000
+    return milli(stated, 0, f"{field}.deviceHours", problems) * HOUR_MS // 1000
 
 
 def _budget(stated: BudgetSpec, path: str, problems: Problems) -> Budget:

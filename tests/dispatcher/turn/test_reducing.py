@@ -312,8 +312,8 @@ def test_what_is_on_its_way_out_is_not_made_up_for_by_others() -> None:
     assert displaced(made) == ["d"]
 
 
-@pytest.mark.parametrize(("to", "goes"), [(0, 16), (20, 10), (38, 1), (40, 0)])
-def test_what_is_being_written_is_as_much_as_has_to_go_by_then(to: int, goes: int) -> None:
+def twenty_to_go() -> Hanging:
+    """Twenty workloads of 2 run, there is no quota for any more, and no write that takes one back ends."""
     made = Hanging({"m1": 100})
     furnished(made)
     states(made, "main", 40)
@@ -322,6 +322,12 @@ def test_what_is_being_written_is_as_much_as_has_to_go_by_then(to: int, goes: in
         runs(made, f"x{number}", 2)
     made.hangs = tuple(f"x{number}" for number in range(20))
     lowered(made, 0, AT_ONCE)
+    return made
+
+
+@pytest.mark.parametrize(("to", "goes"), [(0, 16), (20, 10), (38, 1), (40, 0)])
+def test_what_is_being_written_is_as_much_as_has_to_go_by_then(to: int, goes: int) -> None:
+    made = twenty_to_go()
     states(made, "main", to, quotaReduction=AT_ONCE)
     made.turn(1)
     for write in made.hanging:
@@ -330,14 +336,7 @@ def test_what_is_being_written_is_as_much_as_has_to_go_by_then(to: int, goes: in
 
 
 def test_whom_it_has_not_reached_stays_once_the_quota_is_back() -> None:
-    made = Hanging({"m1": 100})
-    furnished(made)
-    states(made, "main", 40)
-    made.passes(1)
-    for number in range(20):
-        runs(made, f"x{number}", 2)
-    made.hangs = tuple(f"x{number}" for number in range(20))
-    lowered(made, 0, AT_ONCE)
+    made = twenty_to_go()
     assert len(made.hanging) == 16
     states(made, "main", 40, quotaReduction=AT_ONCE)
     made.turn()
