@@ -132,9 +132,12 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
     again = state.displaces_again_ms
     for item_id in [item_id for item_id, at_ms in again.items() if at_ms <= now.elapsed_ms]:
         del again[item_id]
-    plans, looking = state.displacements, {one.item.id for one in decision.preemptors}
-    for item_id in [of for of, one in plans.items() if one.is_void and of not in looking]:
-        state.give_up(item_id)
+    plans = state.displacements
+    void = [item_id for item_id, one in plans.items() if one.is_void]
+    looking = {one.item.id for one in decision.preemptors} if void else set[str]()
+    for item_id in void:
+        if item_id not in looking:
+            state.give_up(item_id)
     going = {displaced.by for displaced in state.cache.ends.displaced_by.values()}
     due = (
         one
