@@ -45,6 +45,7 @@ from benchmarks.processes import CLUSTER, StartFailed
 from benchmarks.queues import admission
 from benchmarks.report import Result, print_result, write_json
 from benchmarks.sides import Setting
+from benchmarks.turns import question as turns
 
 QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "latency_replicas": latency_replicas.measure,
@@ -62,6 +63,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "promises": promises.measure,
     "usage": usage.measure,
     "cycle": cycle.measure,
+    "turns": turns.measure,
     "contention": contention.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
@@ -84,6 +86,7 @@ _OF_OUR_OWN = (
     "promises",
     "usage",
     "cycle",
+    "turns",
     "contention",
     "webhook",
     "many_clusters",

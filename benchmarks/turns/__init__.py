@@ -1,0 +1,1 @@
+"""What does a turn of the dispatcher cost with a full fleet before it?"""
