@@ -95,7 +95,11 @@ class RunningSet:
 
     def of(self, queue: str) -> Iterator[str]:
         """Those charged to the queue itself, the lowest priority first, then the latest to start."""
-        return (uid for _, _, uid in self._in_order.get(queue, ()))
+        return (uid for _, uid in self.by_priority(queue))
+
+    def by_priority(self, queue: str) -> Iterator[tuple[int, str]]:
+        """As `of`, with their priorities."""
+        return ((priority, uid) for priority, _, uid in self._in_order.get(queue, ()))
 
     def idle(self, queue: str) -> Collection[str]:
         """Those charged to the queue itself of which not all is seen to run."""

@@ -90,6 +90,15 @@ def queues_of(ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell]) -> 
     return found
 
 
+def highest_of(preemptor: Preemptor, queue: str) -> int | None:
+    """Up to which priority `may_displace` allows anything of one of `queues_of`; None for any."""
+    if queue != preemptor.queue:
+        is_any = preemptor.policy.reclaim_within_cohort is ReclaimWithinCohort.ANY
+        return None if is_any else preemptor.priority - 1
+    may_equal = preemptor.policy.within_cluster_queue is WithinClusterQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+    return preemptor.priority - (not may_equal)
+
+
 def may_displace(preemptor: Preemptor, one: Candidate, cells: Collection[Cell]) -> bool:
     """Whether the policy allows it, of a candidate in one of `queues_of`, and it holds any of these cells."""
     if not any(cell in cells for cell, _ in one.charge):

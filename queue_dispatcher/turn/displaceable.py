@@ -21,7 +21,7 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor, may_displace, queues_of
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, highest_of, may_displace, queues_of
 from queue_dispatcher.turn.duties import may_write
 from queue_dispatcher.turn.shrinking import surplus_of
 from queue_dispatcher.workloads.demand import Placed
@@ -41,7 +41,7 @@ def candidates(
     found: dict[str, Candidate] = {}
     for queue in queues:
         borrows = any(ledger.borrows(ledger.tree.paths[queue][0], cell) for cell in cells)
-        for entry in _running(cache, queue, most):
+        for entry in _running(cache, queue, most, highest_of(preemptor, queue)):
             whole = _whole(cache, entry, now, borrows=borrows)
             for one in (*_surplus(cache, entry, now, borrows=borrows), *([] if whole is None else [whole])):
                 if may_displace(preemptor, one, cells):
@@ -52,17 +52,23 @@ def candidates(
 def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
     """What runs in a queue and may be taken back, whole; ``borrows``: the queue does."""
     found: set[str] = set()
-    for entry in _running(cache, queue, MAX_RUNNING):
+    for entry in _running(cache, queue, MAX_RUNNING, None):
         one = _whole(cache, entry, now, borrows=borrows)
         if one is not None and one.id not in found:
             found.add(one.id)
             yield one
 
 
-def _running(cache: Cache, queue: str, most: int) -> Iterator[Entry]:
-    """The first so many that run in the queue, without those that are displaced already."""
-    entries = map(cache.present, islice(cache.running.of(queue), most))
-    return (one for one in entries if one is not None and one.uid not in cache.ends.displaced_by)
+def _running(cache: Cache, queue: str, most: int, highest: int | None) -> Iterator[Entry]:
+    """The first so many that run in the queue, none of a higher priority, without those that are displaced
+    already.
+    """
+    for priority, uid in islice(cache.running.by_priority(queue), most):
+        if highest is not None and priority > highest:
+            break
+        entry = cache.present(uid)
+        if entry is not None and uid not in cache.ends.displaced_by:
+            yield entry
 
 
 def _surplus(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
