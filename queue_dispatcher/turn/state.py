@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
@@ -13,7 +14,7 @@ from queue_dispatcher.cycle.eta import Eta
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
-from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.snapshot import QueueState, Verdict
 from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -117,6 +118,7 @@ class TurnState:
         self.unclaimed: set[str] = set()
         self.over_budget: dict[str, str] = {}
         self.cycles = AdmissionCycles()
+        self.queues: dict[str, tuple[ClusterQueue, QueueState]] = {}
         self.notices: list[Notice] = []
         self.etas: Mapping[str, Eta] = {}
 

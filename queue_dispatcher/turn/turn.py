@@ -24,6 +24,7 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.entry import Entry, MaxWaitMissedNotice, PlacedNotice, Reached, ReachedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.order import NOT_SHARED
+from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
@@ -153,31 +154,15 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
     cache = state.cache
     queues = cache.queues.queues.cluster_queues
     claims = claims_of(state, now)
-    states = {}
-    for name, pending in cache.pending.queues.items():
-        queue = queues.get(name)
-        if queue is not None:
-            pending.advance(now.day_ms)
-            sharing = cache.usages.sharing(queue, pending.lines, now.day_ms)
-            pending.shares = sharing.shares if sharing is not None else NOT_SHARED
-            exhausted = cache.usages.exhausted(queue, now.day_ms)
-            states[name] = QueueState(
-                name=name,
-                pending=pending,
-                strategy=queue.strategy,
-                ageing=queue.ageing,
-                priority=queue.priority,
-                preemption=queue.preemption,
-                reservation=queue.reservation,
-                stopped=_stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms),
-                sharing=sharing,
-                is_over_budget=bool(exhausted),
-                looks=looks_of(state, queue, claims),
-            )
+    state.queues = {
+        name: (queue, _queue_state(state, queue, pending, claims, now))
+        for name, pending in cache.pending.queues.items()
+        if (queue := queues.get(name)) is not None
+    }
     tokens, preplaced_tokens = _tokens(state, now)
     return Snapshot(
         ledger=cache.charges.ledger,
-        queues=states,
+        queues={name: one for name, (_, one) in state.queues.items()},
         envelope=cache.envelope(),
         verdicts=_verdicts(state, now),
         tokens=tokens,
@@ -190,6 +175,43 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         reservations=state.reservations,
         claims=claims,
         growing=tuple(one for one in cache.growing.values() if not cache.resolved.refusal(one.queue)),
+    )
+
+
+def _queue_state(
+    state: TurnState, queue: ClusterQueue, pending: PendingQueue, claims: frozenset[str], now: Moment
+) -> QueueState:
+    """As of now; the same object as before where nothing has changed, which is so of most."""
+    usages = state.cache.usages
+    pending.advance(now.day_ms)
+    sharing = usages.sharing(queue, pending.lines, now.day_ms)
+    pending.shares = sharing.shares if sharing is not None else NOT_SHARED
+    exhausted = usages.exhausted(queue, now.day_ms)
+    stopped = _stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms)
+    looks = looks_of(state, queue, claims)
+    of, before = state.queues.get(queue.name, (None, None))
+    if (
+        before is not None
+        and of is queue
+        and before.pending is pending
+        and before.stopped == stopped
+        and before.sharing is sharing is None
+        and before.is_over_budget is bool(exhausted)
+        and before.looks == looks
+    ):
+        return before
+    return QueueState(
+        name=queue.name,
+        pending=pending,
+        strategy=queue.strategy,
+        ageing=queue.ageing,
+        priority=queue.priority,
+        preemption=queue.preemption,
+        reservation=queue.reservation,
+        stopped=stopped,
+        sharing=sharing,
+        is_over_budget=bool(exhausted),
+        looks=looks,
     )
 
 
