@@ -125,6 +125,11 @@ class Controller:
         """The moment by both clocks."""
         return Moment(self._clock.now_ms(), self._clock.elapsed_ms())
 
+    @property
+    def is_turning(self) -> bool:
+        """Whether a turn is under way; any thread may ask."""
+        return not self._at_rest.is_set()
+
     # What the executor asks and tells.
 
     async def at_rest(self) -> None:

@@ -12,9 +12,10 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import Running
-from queue_dispatcher.cycle.actions import class_key
+from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.items import Item, probe_of
 from queue_dispatcher.cycle.projection import Outlook, Run, Waiting
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import snapshot
@@ -35,7 +36,7 @@ class _Known:
 
 
 def outlook(state: TurnState, now: Moment) -> Generator[None, None, Outlook]:
-    """As things are; the cache must be settled, and may change between the steps that follow the first.
+    """As things are, queue by queue; the cache must be settled, and may change between the steps.
 
     O(what runs), and no more of what waits than `MAX_ITEMS`.
     """
@@ -48,15 +49,14 @@ def outlook(state: TurnState, now: Moment) -> Generator[None, None, Outlook]:
     }
     known = _Known(stated.verdicts, opens_ms)
     of_queue = max(MIN_OF_QUEUE, min(MAX_OF_QUEUE, MAX_ITEMS // max(1, len(stated.queues))))
-    waiting = [
-        _waiting(cache, item, known)
-        for line in stated.queues.values()
-        if line.stopped is None and line.name in ledger.tree.paths
-        for item in islice(line.pending.ordered(now.day_ms, line.ageing), of_queue)
-        if not _can_never(state, item)
-    ]
-    totals, running = ledger.totals, list(cache.running)
+    totals, running, waits = ledger.totals, list(cache.running), state.view.waits
     capacity = {cell: free + totals.get(cell, 0) for cell, free in stated.envelope.items()}
+    waiting: list[Waiting] = []
+    for line in stated.queues.values():
+        if line.stopped is None and line.name in ledger.tree.paths:
+            yield
+            first = islice(line.pending.ordered(now.day_ms, line.ageing), of_queue)
+            waiting += [_waiting(cache, item, known) for item in first if not _can_never(waits, item)]
     runs: list[Run] = []
     for number, one in enumerate(running):
         if number and not number % _PACE:
@@ -96,6 +96,6 @@ def _is_refused(item: Item, verdicts: Mapping[str, Verdict]) -> bool:
     return all(one is not None and one.fits <= 0 and not one.unanswered for one in found)
 
 
-def _can_never(state: TurnState, item: Item) -> bool:
-    reason = state.view.waits.get(class_key(item))
+def _can_never(waits: Mapping[ClassKey, Reason], item: Item) -> bool:
+    reason = waits.get(class_key(item))
     return reason is not None and reason.kind == "NeverFits"

@@ -1,7 +1,8 @@
 """Etas: when what waits is expected to start, kept up to date for readers, and told in their words.
 
 It is worked out in a thread, on a copy, and so seldom that it takes a twentieth of a core at most: what is
-told is as old as that.
+told is as old as that. While a turn is taken the thread stands still, as it would take half of the time from
+it.
 """
 
 import asyncio
@@ -24,6 +25,8 @@ EVERY_S: Final = 15.0
 """So often it is worked out,"""
 PART: Final = 20
 """or so many times as long after as that took."""
+YIELDS_S: Final = 0.005
+"""For so long the thread stands still before it looks again whether the turn has ended."""
 
 
 class Etas:
@@ -59,17 +62,22 @@ class Etas:
         seen = await in_slices(outlook(controller.state, controller.now()))
         is_off = threading.Event()
         try:
-            controller.state.etas = await asyncio.to_thread(_worked_out, etas(seen), is_off)
+            controller.state.etas = await asyncio.to_thread(
+                worked_out, etas(seen), is_off, lambda: controller.is_turning
+            )
         finally:
             # The thread is not waited for when this is cancelled.
             is_off.set()
 
 
-def _worked_out(
-    steps: Generator[None, None, Mapping[str, Eta]], is_off: threading.Event
+def worked_out(
+    steps: Generator[None, None, Mapping[str, Eta]], is_off: threading.Event, is_busy: Callable[[], bool]
 ) -> Mapping[str, Eta]:
-    """What the steps come to; nothing once nobody waits for it."""
+    """What the steps come to; nothing once nobody waits for it. None is taken while others are busy."""
     while not is_off.is_set():
+        if is_busy():
+            is_off.wait(YIELDS_S)
+            continue
         try:
             next(steps)
         except StopIteration as stop:

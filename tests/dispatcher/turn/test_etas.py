@@ -1,11 +1,15 @@
 """When what waits is expected to start, as the dispatcher's state tells it to readers."""
 
+import threading
+from collections.abc import Generator, Mapping
+
 import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
-from queue_dispatcher.cycle.eta import etas
+from queue_dispatcher.cycle.eta import Eta, etas
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.turn.outlook import MAX_OF_QUEUE, outlook
+from queue_dispatcher.visibility.etas import worked_out
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import service_class
@@ -146,3 +150,22 @@ def test_so_many_of_a_line_are_looked_at() -> None:
     made.turn()
     told(made, "x0")
     assert list(made.state.etas) == [f"x{number}" for number in range(MAX_OF_QUEUE)]
+
+
+def test_it_is_not_worked_out_while_others_are_busy() -> None:
+    log: list[str] = []
+
+    class Off(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            log.append("stood still")
+            return False
+
+    def steps() -> Generator[None, None, Mapping[str, Eta]]:
+        for number in range(2):
+            log.append(f"step {number}")
+            yield
+        return {}
+
+    busy = iter([False, True, True, False, False])
+    assert worked_out(steps(), Off(), lambda: next(busy)) == {}
+    assert log == ["step 0", "stood still", "stood still", "step 1"]
