@@ -8,8 +8,8 @@ from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
-from queue_dispatcher.cycle.reserving import Waiter
 from queue_dispatcher.cycle.turns import NO_TURNS, Turns
+from queue_dispatcher.cycle.waiter import NOBODY, InOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,4 @@ class Decision:
     window_full: frozenset[str] = frozenset()
     turns: Turns = NO_TURNS
     reservations: Reservations = NO_RESERVATIONS
-    preemptors: tuple[Waiter, ...] = ()
+    preemptors: InOrder = NOBODY

@@ -18,7 +18,7 @@ same decisions.
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 
 from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.backlog import Backlog
@@ -29,7 +29,6 @@ from queue_dispatcher.cycle.growth import Growth, has_room, waiting_for
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
-from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import (
@@ -40,10 +39,11 @@ from queue_dispatcher.cycle.reasons import (
     waiting_for_estimate,
 )
 from queue_dispatcher.cycle.reservation import Reservations
-from queue_dispatcher.cycle.reserving import Reserving, Waiter
+from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
+from queue_dispatcher.cycle.waiter import InOrder, Line, Waiter, rank_of
 from queue_dispatcher.cycle.waits import Outcome, Waits
 from queue_dispatcher.ledger.cells import Charge
 from queue_dispatcher.ledger.ledger import Ledger
@@ -95,10 +95,10 @@ class AdmissionCycles:
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
         begun: list[QueueHead] = []
-        reserving = _reserving(snapshot, headroom, self._heads.values(), now_ms)
+        reserving = yield from _reserving(snapshot, headroom, self._heads.values(), now_ms)
         headroom.reserve(reserving)
         outcome.reserved, outcome.now_ms = reserving.kept, now_ms
-        preemptors = [waiter for head in self._heads.values() for waiter in head.preemptors(headroom)]
+        preemptors = yield from _preemptors(headroom, self._heads.values())
         outcome.shares = {
             name: state.sharing.shares for name, state in snapshot.queues.items() if state.sharing is not None
         }
@@ -124,7 +124,8 @@ class AdmissionCycles:
         # Whoever compares finds by its identity what has not changed.
         same = reservations == snapshot.reservations
         kept = snapshot.reservations if same else reservations
-        return cycle.decision(next_due_ms, kept, sorted([*preemptors, *cycle.seconds], key=_by_rank))
+        seconds = sorted(cycle.seconds, key=rank_of)
+        return cycle.decision(next_due_ms, kept, InOrder(preemptors, seconds))
 
     def _heads_of(
         self,
@@ -280,9 +281,7 @@ class _Cycle:
         self._actions = [grown.pop(one.item.id, one) for one in self._actions] + [*grown.values()]
         self._growing_probes = growth.probes
 
-    def decision(
-        self, next_due_ms: int | None, reservations: Reservations, preemptors: Iterable[Waiter]
-    ) -> Decision:
+    def decision(self, next_due_ms: int | None, reservations: Reservations, preemptors: InOrder) -> Decision:
         """What was decided."""
         return Decision(
             (*self._actions, *self._chosen(), *self._growing_probes),
@@ -291,7 +290,7 @@ class _Cycle:
             window_full=self._full,
             turns=self._turns.after(self._backlog.has_rival),
             reservations=reservations,
-            preemptors=tuple(preemptors),
+            preemptors=preemptors,
         )
 
     def _contests(self, candidates: Sequence[QueueHead]) -> dict[int, Contest]:
@@ -385,29 +384,46 @@ class _Cycle:
 
 def _reserving(
     snapshot: Snapshot, headroom: Headroom, heads: Collection[QueueHead], now_ms: int
-) -> Reserving:
+) -> Generator[None, None, Reserving]:
     """With the reservations of those that find no room, before anything is taken, and of those that held one
     and are asked about anew.
     """
+    claims = snapshot.claims
     reserving = Reserving(
         headroom.ledger,
         headroom.capacity,
         snapshot.endings,
         snapshot.earliest,
         snapshot.reservations,
-        snapshot.claims,
+        claims,
         now_ms,
     )
-    claims = snapshot.claims
-    reserving.reserve(waiter for head in heads for waiter in head.due_waiters(headroom, now_ms, claims))
+    lines: list[Line] = []
+    for number, head in enumerate(heads):
+        if not number % _SHORT_PACE:
+            yield
+        line = head.due_waiters(headroom, now_ms, claims)
+        if line is not None:
+            lines.append(line)
+    yield from reserving.reserve(lines)
     return reserving
 
 
-def _by_rank(waiter: Waiter) -> Rank:
-    return waiter.rank
+def _preemptors(
+    headroom: Headroom, heads: Collection[QueueHead]
+) -> Generator[None, None, list[Sequence[Waiter]]]:
+    """Those of each queue that find no room and may have others displaced, before anything is taken."""
+    found: list[Sequence[Waiter]] = []
+    for number, head in enumerate(heads):
+        if not number % _SHORT_PACE:
+            yield
+        waiters = head.preemptors(headroom)
+        if waiters:
+            found.append(waiters)
+    return found
 
 
-_PACE = 16
+_PACE, _SHORT_PACE = 16, 4
 _FOREVER = float("inf")
 _ASKING = waiting_for_estimate()
 _LOOKING = waiting_for_estimate("whom it could displace in a flavor that goes first is being looked for")

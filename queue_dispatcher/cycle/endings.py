@@ -5,11 +5,13 @@ the amounts are known; those that run until somebody deletes them give nothing b
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.tree import QuotaTree
 
 
 class Ending(NamedTuple):
@@ -21,6 +23,11 @@ class Ending(NamedTuple):
     amount: int
 
 
+def after(until_ms: int) -> Ending:
+    """A bound: all that have ended by then come before it, and no others."""
+    return Ending(until_ms + 1, "", "", 0)
+
+
 class _Known(NamedTuple):
     queue: str
     charge: Charge
@@ -30,15 +37,44 @@ class _Known(NamedTuple):
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
+class Timeline:
+    """Endings of one cell in their order, and what they have given back by a time."""
+
+    def __init__(self, endings: Sequence[Ending] = ()) -> None:
+        self.endings = list(endings)
+        self._sums: list[int] | None = None
+
+    def before(self, bound: Ending) -> int:
+        """What those give back that come before one in the order."""
+        if self._sums is None:
+            self._sums = list(accumulate((ending.amount for ending in self.endings), initial=0))
+        return self._sums[bisect_left(self.endings, bound)]
+
+    def put(self, ending: Ending) -> None:
+        """One more ends."""
+        insort(self.endings, ending)
+        self._sums = None
+
+    def drop(self, ending: Ending) -> None:
+        """It does not end any more, or not then."""
+        del self.endings[bisect_left(self.endings, ending)]
+        self._sums = None
+
+
 class Endings:
-    """Of all that is charged and ends. Putting and dropping cost O(log n) and a move for each cell."""
+    """Of all that is charged and ends. Putting and dropping cost O(log n) and a move for each cell, and for
+    each node of the tree that was asked about.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
-        self._by_cell: dict[Cell, list[Ending]] = {}
+        self._by_cell: dict[Cell, Timeline] = {}
         self._unknown: dict[Cell, dict[str, int]] = {}
         # By cell and queue, what ends of both kinds.
         self._ending: dict[tuple[Cell, str], int] = {}
+        # By cell and the number of a node in the tree, what ends there and below; once it was asked about.
+        self._tree: QuotaTree | None = None
+        self._below: dict[tuple[Cell, int], Timeline] = {}
 
     def put(self, uid: str, queue: str, charge: Charge, at_ms: int | None) -> None:
         """The workload is charged so and ends then at the latest; None where nobody knows when."""
@@ -50,7 +86,10 @@ class Endings:
         for cell, amount in charge:
             self._ending[cell, queue] = self._ending.get((cell, queue), 0) + amount
             if at_ms is not None:
-                insort(self._by_cell.setdefault(cell, []), Ending(at_ms, uid, queue, amount))
+                ending = Ending(at_ms, uid, queue, amount)
+                self._by_cell.setdefault(cell, Timeline()).put(ending)
+                for timeline in self._timelines(cell, queue):
+                    timeline.put(ending)
             else:
                 queues = self._unknown.setdefault(cell, {})
                 queues[queue] = queues.get(queue, 0) + amount
@@ -66,8 +105,10 @@ class Endings:
             if not self._ending[cell, queue]:
                 del self._ending[cell, queue]
             if at_ms is not None:
-                endings = self._by_cell[cell]
-                del endings[bisect_left(endings, Ending(at_ms, uid, queue, amount))]
+                ending = Ending(at_ms, uid, queue, amount)
+                self._by_cell[cell].drop(ending)
+                for timeline in self._timelines(cell, queue):
+                    timeline.drop(ending)
                 continue
             queues = self._unknown[cell]
             queues[queue] -= amount
@@ -85,7 +126,23 @@ class Endings:
 
     def known(self, cell: Cell) -> Sequence[Ending]:
         """Those of which it is known when, the first first."""
-        return self._by_cell.get(cell, ())
+        return self.timeline(cell).endings
+
+    def timeline(self, cell: Cell) -> Timeline:
+        """The same, with what they give back."""
+        return self._by_cell.get(cell) or Timeline()
+
+    def below(self, tree: QuotaTree, node: int, cell: Cell) -> Timeline:
+        """Those of them that are charged to a node of the tree, by its number, or below it."""
+        if tree is not self._tree:
+            self._tree = tree
+            self._below.clear()
+        found = self._below.get((cell, node))
+        if found is None:
+            queues = {tree.nodes[number].name for number in tree.subtree(node)}
+            among = [one for one in self.known(cell) if one.queue in queues]
+            found = self._below[cell, node] = Timeline(among)
+        return found
 
     def unknown(self, cell: Cell) -> Mapping[str, int]:
         """By queue, what all those give back that end at some time."""
@@ -94,3 +151,7 @@ class Endings:
     def of_queue(self, cell: Cell, queue: str) -> int:
         """What all of one queue give back that end at some time, known or not."""
         return self._ending.get((cell, queue), 0)
+
+    def _timelines(self, cell: Cell, queue: str) -> Iterator[Timeline]:
+        path = self._tree.paths.get(queue, ()) if self._tree is not None else ()
+        return (found for node in path if (found := self._below.get((cell, node))) is not None)

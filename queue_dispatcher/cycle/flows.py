@@ -1,18 +1,23 @@
-"""Flows: by cell, two sums that only grow, and that bound how much anybody's headroom can have changed.
+"""Flows: what has changed for anybody from one cycle to the next.
 
-``spent``: all that was ever charged, to any queue, and all capacity that ever went. ``returned``: all that
-was ever given back, and all capacity that ever came.
+By cell, two sums that only grow, and that bound how much anybody's headroom can have changed: ``spent``, all
+that was ever charged, to any queue, and all capacity that ever went; ``returned``, all that was ever given
+back, and all capacity that ever came. And what the estimators say of other questions than before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.tree import UNLIMITED
 
 
 class Flows:
-    """The sums as of a snapshot; ``since`` those of an earlier one of the same ledger."""
+    """As of a snapshot; ``since``: those of the one before, of the same ledger, None where there is none.
+
+    ``resized``: the cells of which there is more or less in all than before. ``told``: the questions of which
+    another verdict holds than before, or none; ``turned``: those of them that could ever fit by one alone.
+    """
 
     def __init__(self, snapshot: Snapshot, since: "Flows | None" = None) -> None:
         ledger, totals = snapshot.ledger, snapshot.ledger.totals
@@ -20,20 +25,37 @@ class Flows:
         """By cell, what there is in all; those left out have no bound."""
         self._gone: dict[Cell, int] = dict(since._gone) if since is not None else {}
         self._come: dict[Cell, int] = dict(since._come) if since is not None else {}
+        self.verdicts = dict(snapshot.verdicts)
+        self.resized: Collection[Cell] = ()
+        self.told: Collection[str] = ()
+        self.turned: Collection[str] = ()
         if since is not None:
             self._note_changes(since.capacity)
+            self._compare(since.verdicts)
         self.spent = _sum(ledger.charged, self._gone)
         self.returned = _sum(ledger.returned, self._come)
 
     def _note_changes(self, before: Mapping[Cell, int]) -> None:
         if before == self.capacity:
             return
-        for cell in before.keys() | self.capacity.keys():
+        self.resized = [cell for cell, _ in before.items() ^ self.capacity.items()]
+        for cell in dict.fromkeys(self.resized):
             change = self.capacity.get(cell, UNLIMITED) - before.get(cell, UNLIMITED)
             if change > 0:
                 self._come[cell] = self._come.get(cell, 0) + change
             elif change < 0:
                 self._gone[cell] = self._gone.get(cell, 0) - change
+
+    def _compare(self, before: Mapping[str, Verdict]) -> None:
+        now = self.verdicts
+        self.told = told = {probe for probe, verdict in now.items() if before.get(probe) is not verdict}
+        told |= before.keys() - now.keys()
+        self.turned = {one for one in told if is_never(before.get(one)) is not is_never(now.get(one))}
+
+
+def is_never(verdict: Verdict | None) -> bool:
+    """Whether it is known that it would not even fit if nothing else ran."""
+    return verdict is not None and verdict.never
 
 
 def _sum(one: Mapping[Cell, int], other: Mapping[Cell, int]) -> dict[Cell, int]:

@@ -21,8 +21,8 @@ from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
-from queue_dispatcher.cycle.reserving import Waiter, since_ms
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
+from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of, line_of, rank_of, since_ms
 from queue_dispatcher.ledger.cells import Charge
 
 
@@ -40,19 +40,24 @@ class QueueHead:
 
     __slots__ = (
         "_ahead",
+        "_all_due_ms",
         "_at_ms",
         "_headroom",
         "_holding",
         "_is_begun",
+        "_is_found",
         "_is_strict",
         "_is_touched",
         "_lacking",
         "_left",
+        "_line",
         "_moved",
         "_next",
         "_order",
+        "_passed",
         "_picked_until_ms",
         "_place",
+        "_preemptors",
         "_ranks",
         "_refused",
         "_reservations",
@@ -109,6 +114,8 @@ class QueueHead:
         # The version of the queue's balances, and its share with what `found` is charged.
         self._share: tuple[int, int] | None = None
         self._reservations = NO_RESERVATIONS
+        # By rank and time to run of what the estimators have no room for, whose reservations it may use.
+        self._passed: dict[tuple[int, int | None], frozenset[str]] = {}
         self.waiters: Sequence[Waiter] = ()
         self._refused: Sequence[PendingClass] = ()
         # Those of which waiters are picked, each with how it may be charged, and until when the picked ones
@@ -118,6 +125,10 @@ class QueueHead:
         self._holding: Sequence[Item] = ()
         # Of those that wait, who was refused.
         self._lacking: frozenset[str] = frozenset()
+        self._is_found = True
+        self._all_due_ms = 0
+        self._line: Line | None = None
+        self._preemptors: Sequence[Waiter] | None = None
         self.waits_ms: float = _FOREVER
         self._restart()
 
@@ -136,55 +147,81 @@ class QueueHead:
         for, which it is whenever what waits, or its order, has changed.
         """
         pending, left = state.pending, self._left
-        is_same = (
+        is_line_same = (
             self._version is pending.version
             and (self.state is state or self.state == state)
             and self._at_ms <= now_ms < self._until_ms
-            and self._reservations is reservations
         )
+        passes_same = self._reservations is reservations or self._passes_the_same(reservations, now_ms)
         self._reservations = reservations
         self.state = state
         self._at_ms = now_ms
-        if is_same and (
-            left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first)
+        if (
+            is_line_same
+            and passes_same
+            and (left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first))
         ):
             return False
+        are_waiters_same = is_line_same and left.is_possible_the_same(headroom)
         left.look_anew(headroom)
-        if not is_same:
+        if not is_line_same:
             self._version = pending.version
             self._order_classes(now_ms)
+        before = self._ahead
         self._restart()
+        self._passed.clear()
         self.found = self._find()
         self._ahead = self._next
-        self._note_waiters()
+        held = (pending.get(one.item.id) for one in reservations.of(self.name))
+        holding = [item for item in held if item is not None and item.due_ms <= now_ms]
+        if not are_waiters_same or self._ahead != before or self._holding != holding:
+            self._holding = holding
+            self._note_waiters()
         self._is_touched = False
         self._share = None
         self.first = self.found.alternative.charge if self.found is not None else ()
         return True
 
+    def _passes_the_same(self, reservations: Reservations, now_ms: int) -> bool:
+        """Whether others have reservations now than when it was found, and that changes nothing for it."""
+        if reservations.of(self.name) or self._reservations.of(self.name):
+            return False
+        return all(
+            reservations.passed_by(priority, runtime_ms, now_ms) == passed
+            for (priority, runtime_ms), passed in self._passed.items()
+        )
+
     def slack(self, bounds: Bounds) -> None:
         """Lower the bounds to those within which the head stays what it is."""
         self._left.slack(self.first, bounds)
 
-    def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Iterator[Waiter]:
+    def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Line | None:
         """Those that get reservations by now, before anything is taken: of ``waiters`` who has waited long
-        enough; and whoever has a claim, also while it is asked about.
+        enough; and whoever has a claim, also while it is asked about. None where nobody does.
         """
-        if self._reserves and self.waits_ms <= now_ms:
-            found = self._found_waiters(headroom)
-            yield from (one for one in found if _reserved_ms(one) <= now_ms and one.item.id not in claims)
+        line = self._found_waiters(headroom) if self._reserves and self.waits_ms <= now_ms else None
         claimed = [item for one in claims if (item := self.state.pending.get(one)) is not None]
+        if not claimed and (line is None or self._all_due_ms <= now_ms):
+            return line
+        waiters = line.waiters if line is not None else ()
+        due = [one for one in waiters if one.reserved_ms <= now_ms and one.item.id not in claims]
         if claimed:
             self._left.begin(headroom)
         for item in claimed:
             ways = self._left.ways_ever(item.shape) if item.due_ms <= now_ms else ()
             if ways:
-                yield Waiter(self._rank(item), item, ways, self.state.reservation)
+                due.append(Waiter(self._rank(item), item, ways, self.state.reservation))
+        return line_of(due, headroom.ledger.tree.table)
 
-    def preemptors(self, headroom: Headroom) -> Iterator[Waiter]:
+    def preemptors(self, headroom: Headroom) -> Sequence[Waiter]:
         """Those of ``waiters`` that may have others displaced, before anything is taken, the first first."""
-        if self.may_displace:
-            yield from (one for one in self._found_waiters(headroom) if one.item.id in self._lacking)
+        if not self.may_displace or self._found_waiters(headroom) is None:
+            return ()
+        if self._preemptors is None:
+            self._preemptors = sorted(
+                (one for one in self.waiters if one.item.id in self._lacking), key=rank_of
+            )
+        return self._preemptors
 
     @property
     def may_displace(self) -> bool:
@@ -195,15 +232,15 @@ class QueueHead:
     def _reserves(self) -> bool:
         return self.state.strategy is QueueingStrategy.BACKFILL_FIFO
 
-    def _found_waiters(self, headroom: Headroom) -> Sequence[Waiter]:
-        if self._refused or self._holding:
+    def _found_waiters(self, headroom: Headroom) -> Line | None:
+        if not self._is_found:
             # What they were refused by may be of an earlier cycle.
             self._left.begin(headroom)
             self._find_waiting()
             self._pick_waiters()
         elif self.state.sharing is not None or self._at_ms >= self._picked_until_ms:
             self._pick_waiters()
-        return self.waiters
+        return self._line
 
     def _note_waiters(self) -> None:
         """Where any get reservations, or may displace others: which classes were refused, and when the first
@@ -212,8 +249,9 @@ class QueueHead:
         Who has a reservation keeps it until it starts, also while it is asked about, or others have their
         turns first: what is kept for it is what it starts in.
         """
-        self.waiters, self._refused, self._holding, self.waits_ms = (), (), (), _FOREVER
+        self.waiters, self._refused, self.waits_ms = (), (), _FOREVER
         self._waiting, self._lacking, self._picked_until_ms = (), frozenset(), _FOREVER
+        self._line, self._preemptors, self._is_found = None, None, True
         state = self.state
         if not (self._reserves or self.may_displace):
             return
@@ -223,8 +261,7 @@ class QueueHead:
                 MAX_WAITING_CLASSES, classes, lambda one: by_deadline(one.rank, one.items[0], policy)
             )
         self._refused = classes[:MAX_WAITING_CLASSES]
-        held = (state.pending.get(one.item.id) for one in self._reservations.of(self.name))
-        self._holding = [item for item in held if item is not None and item.due_ms <= self._at_ms]
+        self._is_found = not (self._refused or self._holding)
         if self._reserves:
             waiting = (*(one.items[0] for one in self._refused), *self._holding)
             self.waits_ms = min(
@@ -237,7 +274,9 @@ class QueueHead:
         if not self._reserves:
             return
         waited_ms = self._at_ms - since_ms(item)
-        if waited_ms >= after_ms(item, policy) and (ways := self._left.ways_ever(item.shape)):
+        if waited_ms < after_ms(item, policy) or not self._headroom.may_reserve(item, policy.depth):
+            return
+        if ways := self._left.ways_ever(item.shape):
             self._headroom.reserve_late(Waiter(self.rank, item, ways, policy))
 
     def _find_waiting(self) -> None:
@@ -246,9 +285,10 @@ class QueueHead:
         firsts = {item.id: item for one in self._refused for item in one.items[: policy.depth + _SPARE]}
         self._lacking = frozenset(firsts)
         firsts |= {item.id: item for item in self._holding}
-        ever = {item.shape: self._left.ways_ever(item.shape) for item in firsts.values()}
-        self._waiting = [(item, ways) for item in firsts.values() if (ways := ever[item.shape])]
-        self._refused, self._holding = (), ()
+        self._waiting = [
+            (item, ways) for item in firsts.values() if (ways := self._left.ways_ever(item.shape))
+        ]
+        self._is_found = True
 
     def _pick_waiters(self) -> None:
         """Of those that wait, of the same flavors few more than may get one, as some have given theirs up, or
@@ -256,27 +296,36 @@ class QueueHead:
         """
         policy, ageing, now_ms = self.state.reservation, self.state.ageing, self._at_ms
         found = [Waiter(self._rank(item), item, ways, policy) for item, ways in self._waiting]
-        found.sort(key=lambda one: by_deadline(one.rank, one.item, policy))
+        found.sort(key=lambda one: one.deadline)
         # Who is to wait a little longer takes no place from who is not, whatever its deadline.
-        due = [one for one in found if _reserved_ms(one) <= now_ms]
+        due = [one for one in found if one.reserved_ms <= now_ms]
         kept = {one.item.id: one for of in (due, found) for one in self._foremost(of)}
         self.waiters = list(kept.values())
         points = (next_point_ms(one.item, ageing, now_ms) for one in found)
-        changes = [_reserved_ms(one) for one in found if one not in due]
+        changes = [at_ms for one in found if (at_ms := one.reserved_ms) > now_ms]
         changes += [at for at in points if at is not None]
         self._picked_until_ms = min(changes, default=_FOREVER)
+        self._all_due_ms = max((one.reserved_ms for one in self.waiters), default=0)
+        self._line, self._preemptors = line_of(self.waiters, self._headroom.ledger.tree.table), None
         if self._reserves:
-            self.waits_ms = min(map(_reserved_ms, self.waiters), default=_FOREVER)
+            self.waits_ms = min((one.reserved_ms for one in self.waiters), default=_FOREVER)
 
     def _foremost(self, waiters: Sequence[Waiter]) -> Iterator[Waiter]:
         """Those of them, in their order, that may be among the first of any of their flavors."""
-        table, count = self._headroom.ledger.tree.table, dict[str, int]()
+        table = self._headroom.ledger.tree.table
+        ways = {one.item.shape: one.ways for one in waiters}
+        flavors = {shape: flavors_of(of, table) for shape, of in ways.items()}
+        left = dict.fromkeys(frozenset().union(*flavors.values()), self.state.reservation.depth + _SPARE)
         for waiter in waiters:
-            flavors = {table.name(cell).flavor for way in waiter.ways for cell, _ in way.charge}
-            if any(count.get(flavor, 0) < waiter.policy.depth + _SPARE for flavor in flavors):
+            own = flavors[waiter.item.shape] & left.keys()
+            if own:
                 yield waiter
-            for flavor in flavors:
-                count[flavor] = count.get(flavor, 0) + 1
+            for flavor in own:
+                left[flavor] -= 1
+                if not left[flavor]:
+                    del left[flavor]
+            if not left:
+                return
 
     def share(self, headroom: Headroom, fit: Fit) -> int:
         """The queue's own share with an item charged so; ``found`` keeps it while its balances stay."""
@@ -429,9 +478,13 @@ class QueueHead:
     def _fit(self) -> Fit | None:
         """How the head may start; None if it has no room, or it is kept for others."""
         item, runtime_ms = self.item, self.key.runtime_ms
+        self._left.has_asked = False
         fit = self._left.can_admit(self.key.shape)
-        if fit is None and self._reservations.made and self.key.shape.probe:
-            reservations = self._reservations
+        if fit is None and self._left.has_asked:
+            reservations, priority = self._reservations, self.rank[0]
+            if not self._is_begun:
+                passed = reservations.passed_by(priority, runtime_ms, self._at_ms)
+                self._passed[priority, runtime_ms] = passed
             through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._at_ms)
             if through:
                 fit = self._left.can_admit_through(self.key.shape, through)
@@ -503,11 +556,6 @@ class QueueHead:
             behind += [one.items[place] for _, place, one in self._moved]
             points = (next_point_ms(item, self.state.ageing, self._at_ms) for item in behind)
             self.changes_ms = min((at for at in points if at is not None), default=None)
-
-
-def _reserved_ms(waiter: Waiter) -> int:
-    """From when on it may get a reservation, epoch milliseconds."""
-    return since_ms(waiter.item) + after_ms(waiter.item, waiter.policy)
 
 
 MAX_WAITING_CLASSES: Final = 16

@@ -12,8 +12,9 @@ from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.displacement import displaced
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.items import Alternative, Item, Shape, probe_of
-from queue_dispatcher.cycle.reserving import Reserving, Waiter
+from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
+from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Availability, Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
@@ -47,7 +48,9 @@ class Headroom:
         self.spent = dict(flows.spent)
         """By cell, all that was ever charged or is kept, in the measure of `Flows.spent`."""
         self.returned: Mapping[Cell, int] = flows.returned
-        self.verdicts = dict(snapshot.verdicts)
+        self.verdicts: Mapping[str, Verdict] = flows.verdicts
+        self.flows = flows
+        """What has changed since the cycle before."""
         self.reserving: Reserving | None = None
         """What is kept for reservations; None until they are made."""
         self._sets = sets or ClusterSets()
@@ -149,6 +152,10 @@ class Headroom:
         self.reserving = reserving
         if reserving.kept:
             self.changes += 1
+
+    def may_reserve(self, item: Item, depth: int) -> bool:
+        """Whether it may get a reservation; False is certain, and only saves finding that out."""
+        return self.reserving is not None and self.reserving.is_open(item, depth)
 
     def reserve_late(self, waiter: Waiter) -> None:
         """Somebody has lost its room."""

@@ -12,10 +12,12 @@ an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Final
 
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import FlavorFungibility
 from queue_dispatcher.cycle.assignment import Stuck, assign
+from queue_dispatcher.cycle.flows import is_never
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
 from queue_dispatcher.cycle.reasons import (
@@ -30,6 +32,9 @@ from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.tree import UNLIMITED
 from queue_dispatcher.preemption.fungibility import CHEAPEST, Mode, Outcome, chosen
+
+MAX_SHAPES: Final = 256
+"""Of more shapes of one queue it is found out anew how they could ever be charged."""
 
 
 @dataclass(slots=True)
@@ -71,13 +76,18 @@ class QueueHeadroom:
         self._path = headroom.ledger.tree.paths[queue]
         # What was read before anything was taken in the cycle, which is what may hold in the next too.
         self._cells: dict[Cell, _Left] = {}
-        self._verdicts: dict[str, Verdict | None] = {}
-        self._capacities: dict[Cell, int | None] = {}
+        self._verdicts: set[str] = set()
         # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
         self._distances: dict[Cell, tuple[int, int]] = {}
+        # What is possible at all follows from what there is of these cells, and from who never fits.
+        self._capacities: set[Cell] = set()
+        self._nevers: set[str] = set()
         self._narrow: dict[Alternative, Alternative] = {}
+        self._ever: dict[Shape, Sequence[Alternative]] = {}
         self._kept: dict[Cell, int] = {}
         self._is_first = False
+        self.has_asked = False
+        """Whether anything was looked at that the estimators have said, since this was set to False."""
         # The items whose reservations do not hold back what is asked about.
         self._through: frozenset[str] = frozenset()
 
@@ -92,9 +102,14 @@ class QueueHeadroom:
         """Everything may have changed; until `begin`, what is read is noted."""
         self.begin(headroom)
         self._is_first = True
-        for read in (self._cells, self._verdicts, self._capacities, self._distances, self._narrow):
-            if read:
-                read.clear()
+        if len(self._ever) > MAX_SHAPES or not self.is_possible_the_same(headroom):
+            self._capacities.clear()
+            self._nevers.clear()
+            self._narrow.clear()
+            self._ever.clear()
+        self._cells.clear()
+        self._verdicts.clear()
+        self._distances.clear()
 
     def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
         """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
@@ -116,18 +131,13 @@ class QueueHeadroom:
         return self.is_told_the_same(headroom)
 
     def is_told_the_same(self, headroom: Headroom) -> bool:
-        """Whether verdicts and capacities are those that were read."""
-        if self._verdicts:
-            verdicts = headroom.verdicts
-            for probe, verdict in self._verdicts.items():
-                if verdicts.get(probe) is not verdict:
-                    return False
-        if self._capacities:
-            capacity = headroom.capacity
-            for cell, most in self._capacities.items():
-                if capacity.get(cell) != most:
-                    return False
-        return True
+        """Whether verdicts and capacities are those of the cycle before, as far as they were read."""
+        return self._verdicts.isdisjoint(headroom.flows.told) and self.is_possible_the_same(headroom)
+
+    def is_possible_the_same(self, headroom: Headroom) -> bool:
+        """Whether `ways_ever` answers as in the cycle before."""
+        flows = headroom.flows
+        return self._nevers.isdisjoint(flows.turned) and self._capacities.isdisjoint(flows.resized)
 
     def slack(self, charge: Charge, bounds: Bounds) -> None:
         """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
@@ -184,6 +194,12 @@ class QueueHeadroom:
         """How a workload of the shape could be charged if nothing else ran, the first preferred; none where
         it never could, or that is undecided.
         """
+        found = self._ever.get(shape)
+        if found is None:
+            found = self._ever[shape] = self._find_ever(shape)
+        return found
+
+    def _find_ever(self, shape: Shape) -> Sequence[Alternative]:
         if shape.never is not None:
             return ()
         if shape.further:
@@ -324,8 +340,11 @@ class QueueHeadroom:
 
     def _is_never(self, shape: Shape, alternative: Alternative) -> bool:
         """Whether it would not fit there if nothing else ran."""
-        verdict = self._verdict(shape, alternative)
-        return verdict is not None and verdict.never
+        if not shape.probe:
+            return False
+        probe = self._probe(shape, alternative)
+        self._nevers.add(probe)
+        return is_never(self._headroom.verdicts.get(probe))
 
     def _distance(self, charge: Charge) -> int:
         """How far away the queue would borrow it."""
@@ -375,11 +394,16 @@ class QueueHeadroom:
     def _verdict(self, shape: Shape, alternative: Alternative) -> Verdict | None:
         if not shape.probe:
             return None
+        probe = self._probe(shape, alternative)
+        self._verdicts.add(probe)
+        found = self._headroom.verdicts.get(probe)
+        self.has_asked = self.has_asked or found is not None
+        return found
+
+    def _probe(self, shape: Shape, alternative: Alternative) -> str:
         if self._through and not alternative.through:
             alternative = replace(alternative, through=self._through)
-        probe = probe_of(shape, alternative)
-        found = self._verdicts[probe] = self._headroom.verdicts.get(probe)
-        return found
+        return probe_of(shape, alternative)
 
     def _has(self, cell: Cell, amount: int) -> bool:
         """Whether so much more may be charged just now."""
@@ -404,7 +428,8 @@ class QueueHeadroom:
 
     def _most(self, cell: Cell) -> int:
         """What could be charged if nothing else ran."""
-        capacity = self._capacities[cell] = self._headroom.capacity.get(cell)
+        self._capacities.add(cell)
+        capacity = self._headroom.capacity.get(cell)
         most = self._headroom.ledger.tree.limits(cell).most[self._path[0]]
         return most if capacity is None else min(most, capacity)
 

@@ -89,8 +89,10 @@ class Reservations:
     made: tuple[Reservation, ...] = ()
     given_up: Mapping[str, int] = field(default_factory=dict)
     _by_queue: dict[str, list[Reservation]] = field(init=False, repr=False, compare=False)
+    _passed: dict[tuple[int, int | None, int], frozenset[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_passed", {})
         by_queue: dict[str, list[Reservation]] = {}
         for one in self.made:
             by_queue.setdefault(one.item.queue, []).append(one)
@@ -111,17 +113,34 @@ class Reservations:
 
         Of one that holds a reservation itself: all behind it in their order.
         """
-        before, is_claimed = self.before(item), has_claim(self.made, item)
-        return frozenset(
-            one.item.id
-            for number, one in enumerate(self.made)
-            if one.cluster
-            and (
-                number >= before
-                or one.is_behind(queue, rank, has_claim=is_claimed)
-                or one.is_passed_by(runtime_ms, now_ms)
+        if any(one.item.id == item for one in self.of(queue)):
+            before, is_claimed = self.before(item), has_claim(self.made, item)
+            return frozenset(
+                one.item.id
+                for number, one in enumerate(self.made)
+                if one.cluster
+                and (
+                    number >= before
+                    or one.is_behind(queue, rank, has_claim=is_claimed)
+                    or one.is_passed_by(runtime_ms, now_ms)
+                )
             )
-        )
+        passed, own = self.passed_by(rank[0], runtime_ms, now_ms), self.of(queue)
+        behind = {one.item.id for one in own if one.cluster and one.is_behind(queue, rank, has_claim=False)}
+        return passed | behind if behind else passed
+
+    def passed_by(self, priority: int, runtime_ms: int | None, now_ms: int) -> frozenset[str]:
+        """Those of them that anything may use that runs for so long, of a priority as it stands in ranks."""
+        asked = (priority, runtime_ms, now_ms)
+        found = self._passed.get(asked)
+        if found is None:
+            found = self._passed[asked] = frozenset(
+                one.item.id
+                for one in self.made
+                if one.cluster
+                and ((priority < one.rank[0] and not one.is_claimed) or one.is_passed_by(runtime_ms, now_ms))
+            )
+        return found
 
     def before(self, item: str) -> int:
         """How many go before the item's own; all of them where it has none."""

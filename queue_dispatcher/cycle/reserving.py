@@ -6,18 +6,20 @@ can start is worked out cell by cell, as what runs gives back quota and room, an
 estimators' word on when there is room for it.
 """
 
-from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add
 from typing import Final, NamedTuple
 
-from queue_dispatcher.api.reservation import ReservationPolicy
-from queue_dispatcher.cycle.deadlines import by_deadline
 from queue_dispatcher.cycle.earliest import Earliest
-from queue_dispatcher.cycle.endings import Ending, Endings
+from queue_dispatcher.cycle.endings import Ending, Endings, after
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.kept_room import Kept, KeptRoom
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation, Reservations, Unknown, own_probe
+from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of, since_ms
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
@@ -26,25 +28,28 @@ MAX_RESERVATIONS: Final = 256
 """How many reservations there are at once."""
 
 
-class Waiter(NamedTuple):
-    """An item that finds no room and has waited long enough. ``ways``: how it may be charged, the first
-    preferred; ``policy``: that of its queue. ``starts_in``: how it starts all the same, one of the ways,
-    unless others are displaced for it in another one, which goes before; None where it finds no room.
-    """
-
-    rank: Rank
-    item: Item
-    ways: Sequence[Alternative]
-    policy: ReservationPolicy
-    starts_in: Alternative | None = None
-
-
 class _Plan(NamedTuple):
     """How one way would come about. ``is_possible``: whether it would once all has ended that ends."""
 
     starts_ms: int | None
     is_possible: bool
     kept: Kept
+
+
+class _Back(NamedTuple):
+    """What is given back of a cell: by how much the balances on one path rise, and how much it is in all."""
+
+    rises: tuple[int, ...]
+    freed: int
+
+    def plus(self, other: "_Back") -> "_Back":
+        """Both together."""
+        return _Back(tuple(map(add, self.rises, other.rises)), self.freed + other.freed)
+
+
+_NOTHING: Final = _Back((), 0)
+_LAST: Final = after(1 << 62)
+_PACE: Final = 64
 
 
 class Reserving:
@@ -69,12 +74,13 @@ class Reserving:
     ) -> None:
         self.kept = KeptRoom(ledger, now_ms)
         self._ledger = ledger
-        # With what is reserved so far; a fork once anything is.
-        self._held = ledger
+        # The ledger with what is reserved so far; None until somebody asks.
+        self._held: Ledger | None = ledger
         self._capacity = capacity
         self._endings = endings
         self._earliest = earliest
         self._since = {one.item.id: one for one in before.made}
+        self._queues_before = {one.item.queue for one in before.made}
         self._claims = claims
         self._places = {item: place for place, item in enumerate(claims)}
         self._given_up = {
@@ -87,19 +93,54 @@ class Reserving:
         # By cell and queue, what was admitted in this cycle and ends nobody knows when.
         self._begun: dict[Cell, dict[str, int]] = {}
         self._due: list[int] = list(self._given_up.values())
+        # By charge, the flavors that it is of.
+        self._flavors_of: dict[Charge, frozenset[str]] = {}
 
-    def reserve(self, waiters: Iterable[Waiter]) -> None:
-        """Make the reservations of those that wait."""
-        for waiter in sorted(waiters, key=self._order):
-            self._reserve(waiter)
+    def reserve(self, lines: Sequence[Line]) -> Iterator[None]:
+        """Make the reservations of those that wait, in steps.
+
+        A line is put in order when one of it may be the next, and left once none of it may get any: most are
+        never looked into.
+        """
+        turns = []
+        for number, line in enumerate(lines):
+            if not number % _PACE:
+                yield
+            turns.append((*self._soonest(line), -1, number, line.waiters, line))
+        heapq.heapify(turns)
+        while turns:
+            *_, place, number, waiters, line = turns[0]
+            if place >= 0:
+                yield
+                self._reserve(waiters[place])
+            elif not self._is_closed(line):
+                waiters = sorted(waiters, key=self._order)
+            place += 1
+            if place == len(waiters) or self._is_closed(line):
+                heapq.heappop(turns)
+            else:
+                heapq.heapreplace(turns, (*self._order(waiters[place]), place, number, waiters, line))
+
+    def is_open(self, item: Item, depth: int) -> bool:
+        """Whether it may get a reservation, or give one up, as far as depth goes; False is certain.
+
+        Any of the flavors of its alternatives would do, whatever it takes besides.
+        """
+        if item.id in self._since or item.id in self._claims:
+            return True
+        root = self._ledger.tree.paths[item.queue][-1]
+        return any(
+            all(self._of_flavor.get((root, flavor), 0) < depth for flavor in self._flavors(way))
+            for part in item.shape.parts
+            for one in part
+            for way in (one, *one.places)
+        )
 
     def reserve_late(self, waiter: Waiter) -> bool:
         """Make one for somebody who had room when the cycle began; whether it got one now."""
         if any(one.reservation.item.id == waiter.item.id for one in self.kept):
             return False
-        self._held = self._ledger
-        for one in self.kept:
-            self._hold(one.reservation)
+        self._held = None
         return self._reserve(waiter)
 
     def admitted(self, item: Item, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
@@ -146,12 +187,27 @@ class Reserving:
         self._due += [expires_ms, plan.kept.reservation.drains_ms]
         return True
 
+    def _is_closed(self, line: Line) -> bool:
+        """Whether depth leaves nothing for anybody in the line, nor anybody in it may give one up."""
+        queue, depth = line.waiters[0].item.queue, line.waiters[0].policy.depth
+        if queue in self._queues_before or self._has_claim(line):
+            return False
+        root = self._ledger.tree.paths[queue][-1]
+        return all(self._of_flavor.get((root, flavor), 0) >= depth for flavor in line.flavors)
+
+    def _soonest(self, line: Line) -> tuple[int, bool, Rank]:
+        """No later than `_order` of anybody in the line."""
+        if self._has_claim(line):
+            return 0, False, line.first
+        return len(self._places), self._borrows(line.waiters[0].item.queue, line.least), line.first
+
+    def _has_claim(self, line: Line) -> bool:
+        claims = self._claims
+        return bool(claims) and any(one.item.id in claims for one in line.waiters)
+
     def _order(self, waiter: Waiter) -> tuple[int, bool, Rank]:
-        return (
-            self._places.get(waiter.item.id, len(self._places)),
-            self._borrows(waiter.item.queue, waiter.ways[0].charge),
-            by_deadline(waiter.rank, waiter.item, waiter.policy),
-        )
+        place = self._places.get(waiter.item.id, len(self._places))
+        return place, self._borrows(waiter.item.queue, waiter.ways[0].charge), waiter.deadline
 
     def _borrows(self, queue: str, charge: Charge) -> bool:
         """Whether it takes more than its queue owns and what never ends leaves.
@@ -165,7 +221,16 @@ class Reserving:
                 return True
         return False
 
+    def _with_held(self) -> Ledger:
+        if self._held is None:
+            self._held = self._ledger
+            for one in self.kept:
+                self._hold(one.reservation)
+        return self._held
+
     def _hold(self, reservation: Reservation) -> None:
+        if self._held is None:
+            return
         if self._held is self._ledger:
             self._held = self._ledger.fork()
         self._held.charge(reservation.item.queue, reservation.alternative.charge)
@@ -195,8 +260,11 @@ class Reserving:
             self._of_flavor[root, flavor] = self._of_flavor.get((root, flavor), 0) + 1
         return best
 
-    def _flavors(self, way: Alternative) -> set[str]:
-        return {self._ledger.tree.table.name(cell).flavor for cell, _ in way.charge}
+    def _flavors(self, way: Alternative) -> frozenset[str]:
+        found = self._flavors_of.get(way.charge)
+        if found is None:
+            found = self._flavors_of[way.charge] = flavors_of([way], self._ledger.tree.table)
+        return found
 
     def _plan(self, waiter: Waiter, way: Alternative, made_ms: int, expires_ms: int) -> _Plan:
         item = waiter.item
@@ -212,15 +280,13 @@ class Reserving:
         starts_ms: int | None = self._now_ms
         unknown: Unknown | None = None
         is_possible = True
-        later = self._held
-        # By cell of which it lacks some, how many endings have given back.
-        short: dict[Cell, int] = {}
+        held = self._with_held()
+        # By cell of which it lacks some, what has been given back by then.
+        short: dict[Cell, _Back] = {}
         for cell, amount in way.charge:
-            if self._left(self._held, path, cell, has_cluster=bool(cluster)) >= amount:
+            if self._left(held, path, cell, _NOTHING, has_cluster=bool(cluster)) >= amount:
                 continue
-            if later is self._held:
-                later = self._held.fork()
-            at_ms, can, short[cell] = self._starts(later, path, cell, amount, has_cluster=bool(cluster))
+            at_ms, can, short[cell] = self._starts(held, path, cell, amount, has_cluster=bool(cluster))
             is_possible = is_possible and can
             starts_ms = None if at_ms is None or starts_ms is None else max(starts_ms, at_ms)
         if starts_ms is None:
@@ -235,13 +301,14 @@ class Reserving:
             # Quota and amounts would do: the nodes are in the way, and nobody says when they are not.
             starts_ms, unknown = None, Unknown.NODES
         is_hard = starts_ms is None or self._now_ms >= drains_ms
-        # Whatever has been declared, once it drains what it does not lack it is not to lack either.
-        ending = short if is_hard else {cell: short.get(cell, 0) for cell, _ in way.charge}
-        if starts_ms is not None and ending:
-            if later is self._held:
-                later = self._held.fork()
-            for cell, place in ending.items():
-                self._end(later, cell, place, starts_ms)
+        later = held.fork()
+        for cell, _ in way.charge:
+            # Whatever has been declared, once it drains what it does not lack it is not to lack either.
+            back = short.get(cell, _NOTHING)
+            if starts_ms is not None and (cell in short or not is_hard):
+                back = self._back(held, path, cell, after(starts_ms))
+            if back.freed:
+                later.raise_to(path, cell, back.rises, back.freed)
         quota, free = {}, {}
         for cell, amount in way.charge:
             nothing = is_hard and cell in short
@@ -266,53 +333,69 @@ class Reserving:
 
     def _starts(
         self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amount: int, *, has_cluster: bool
-    ) -> tuple[int | None, bool, int]:
-        """When so much is left as running workloads end, None where nobody knows; whether it ever is; and how
-        many of the known endings it takes, which have given back.
+    ) -> tuple[int | None, bool, _Back]:
+        """When so much is left as running workloads end, None where nobody knows; whether it ever is; and
+        what has been given back by then.
         """
-        known, place = self._known(cell), 0
-        while (lacking := amount - self._left(ledger, path, cell, has_cluster=has_cluster)) > 0:
-            back: dict[str, int] = {}
-            # Nothing less could do, whoever it is that gives it back.
-            while lacking > 0 and place < len(known):
-                ending = known[place]
-                back[ending.queue] = back.get(ending.queue, 0) + ending.amount
-                lacking -= ending.amount
-                place += 1
-            if not back:
-                break
-            _give_back(ledger, cell, back)
-        else:
-            return (max(self._now_ms, known[place - 1].at_ms) if place else self._now_ms), True, place
-        for unknown in (self._endings.unknown(cell), self._begun.get(cell, {})):
-            _give_back(ledger, cell, unknown)
-        return None, self._left(ledger, path, cell, has_cluster=has_cluster) >= amount, place
-
-    def _end(self, ledger: Ledger, cell: Cell, place: int, until_ms: int) -> None:
-        """Give back what ends by then as well, from a place on."""
-        known = self._known(cell)
-        for ending in known[place : bisect_right(known, until_ms, key=lambda one: one.at_ms)]:
-            ledger.give_back(ending.queue, ((cell, ending.amount),))
-
-    def _known(self, cell: Cell) -> Sequence[Ending]:
-        own = self._ending.get(cell)
         known = self._endings.known(cell)
-        return sorted([*known, *own]) if own else known
+        if own := self._ending.get(cell):
+            known = sorted([*known, *own])
 
-    def _left(self, ledger: Ledger, path: tuple[int, ...], cell: Cell, *, has_cluster: bool) -> int:
+        def back(place: int) -> _Back:
+            bound = known[place] if place < len(known) else _LAST
+            return self._back(ledger, path, cell, bound)
+
+        def is_enough(place: int) -> bool:
+            return self._left(ledger, path, cell, back(place), has_cluster=has_cluster) >= amount
+
+        place = bisect_left(range(len(known) + 1), True, key=is_enough)
+        if place <= len(known):
+            at_ms = max(self._now_ms, known[place - 1].at_ms) if place else self._now_ms
+            return at_ms, True, back(place)
+        unknown = Counter(self._endings.unknown(cell)) + Counter(self._begun.get(cell, {}))
+        ever = back(len(known)).plus(self._given_back(ledger, path, cell, unknown))
+        return None, self._left(ledger, path, cell, ever, has_cluster=has_cluster) >= amount, ever
+
+    def _back(self, ledger: Ledger, path: tuple[int, ...], cell: Cell, bound: Ending) -> _Back:
+        """What is given back of a cell by all that end before a bound in the order of endings."""
+        known = self._endings.timeline(cell)
+        if ledger.tree.lends_all(path[-1], cell):
+            below = [self._endings.below(ledger.tree, node, cell).before(bound) for node in path]
+            back = _Back(tuple(below), known.before(bound))
+        else:
+            ended = known.endings[: bisect_left(known.endings, bound)]
+            back = self._given_back(ledger, path, cell, _by_queue(ended))
+        own = [ending for ending in self._ending.get(cell, ()) if ending < bound]
+        return back.plus(self._given_back(ledger, path, cell, _by_queue(own))) if own else back
+
+    def _given_back(
+        self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amounts: Mapping[str, int]
+    ) -> _Back:
+        """By queue, so much is given back of a cell."""
+        paths, later = ledger.tree.paths, ledger.fork()
+        for queue, amount in amounts.items():
+            # What another tree has is no quota here.
+            if path[-1] in paths.get(queue, ()):
+                later.give_back(queue, ((cell, amount),))
+        pairs = zip(later.balances(path, cell), ledger.balances(path, cell), strict=True)
+        return _Back(tuple(then - now for then, now in pairs), sum(amounts.values()))
+
+    def _left(
+        self, ledger: Ledger, path: tuple[int, ...], cell: Cell, back: _Back, *, has_cluster: bool
+    ) -> int:
         """What quota leaves, and what there is; where is for the estimators to say if they do."""
-        left = ledger.available_at(path, cell)
-        return left if has_cluster else min(left, self._free(ledger, cell))
+        if back is _NOTHING:
+            left = ledger.available_at(path, cell)
+        else:
+            left = ledger.available_after(path, cell, back.rises)
+        return left if has_cluster else min(left, self._free(ledger, cell) + back.freed)
 
     def _free(self, ledger: Ledger, cell: Cell) -> int:
         return self._capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
 
 
-def _give_back(ledger: Ledger, cell: Cell, amounts: Mapping[str, int]) -> None:
-    for queue, amount in amounts.items():
-        ledger.give_back(queue, ((cell, amount),))
-
-
-def since_ms(item: Item) -> int:
-    """Since when an item has been waiting for room, epoch milliseconds: what backs off does not."""
-    return max(item.enqueued_ms, item.due_ms)
+def _by_queue(endings: Iterable[Ending]) -> Mapping[str, int]:
+    amounts = Counter[str]()
+    for ending in endings:
+        amounts[ending.queue] += ending.amount
+    return amounts

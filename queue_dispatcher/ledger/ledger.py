@@ -192,6 +192,32 @@ class Ledger:
                 kept += balance - lending[node]
         return amount
 
+    def available_after(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int]) -> int:
+        """`available_at`, once the balances of the path's nodes have risen by so much."""
+        balances, _, borrowing, lending = self._columns[cell]
+        amount, kept = UNLIMITED if path else 0, 0
+        for node, rise in zip(path, rises, strict=True):
+            balance = balances[node] + rise
+            amount = min(amount, kept + max(0, balance + borrowing[node]))
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return amount
+
+    def raise_to(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int], freed: int) -> None:
+        """So much has been given back in all, by which the balances of one path have risen. Of a fork that is
+        asked about this path alone: the others are left as they are.
+        """
+        self._own_column(cell)
+        self._totals[cell] = self._totals.get(cell, 0) - freed
+        balances = self._columns[cell].balances
+        for node, rise in zip(path, rises, strict=True):
+            balances[node] += rise
+
+    def balances(self, path: tuple[int, ...], cell: Cell) -> list[int]:
+        """Of the nodes of a path, as of `balance`."""
+        balances = self._columns[cell].balances
+        return [balances[node] for node in path]
+
     def availability(self, queue: str, cell: Cell) -> Availability:
         """`available`, and the lowest node that bounds it: -1 for an unknown queue."""
         path = self.tree.paths.get(queue)
@@ -388,11 +414,7 @@ class Ledger:
                 self._change_stray(queue, cell, change)
                 continue
             if cell not in self._own:
-                self._own.add(cell)
-                shared = self._columns[cell]
-                self._columns[cell] = shared._replace(
-                    balances=shared.balances.copy(), charged=shared.charged.copy()
-                )
+                self._own_column(cell)
             balances, charged, _, lending = self._columns[cell]
             charged[path[0]] += change
             for node in path:
@@ -404,6 +426,14 @@ class Ledger:
                     change = min(lending[node], before) - min(lending[node], after)
                     if not change:
                         break
+
+    def _own_column(self, cell: Cell) -> None:
+        if cell not in self._own:
+            self._own.add(cell)
+            shared = self._columns[cell]
+            self._columns[cell] = shared._replace(
+                balances=shared.balances.copy(), charged=shared.charged.copy()
+            )
 
     def _change_stray(self, queue: str, cell: Cell, amount: int) -> None:
         charged = self._strays.setdefault(queue, {})

@@ -179,7 +179,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
 
 
 def _queue_state(
-    state: TurnState, queue: ClusterQueue, pending: PendingQueue, claims: frozenset[str], now: Moment
+    state: TurnState, queue: ClusterQueue, pending: PendingQueue, claims: Mapping[str, int], now: Moment
 ) -> QueueState:
     """As of now; the same object as before where nothing has changed, which is so of most."""
     usages = state.cache.usages
@@ -256,7 +256,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is
     state.decided = None
     admitted = [action for action in decision.actions if isinstance(action, Admit)]
     is_made = written == sum(len(action.item.members) for action in admitted)
-    is_made = is_made and all(one.starts_in is None for one in decision.preemptors)
+    is_made = is_made and not decision.preemptors.seconds
     if is_latest and is_made and len(admitted) == len(decision.actions):
         basis = _basis(state, now, is_full=bool(decision.window_full))
         state.decided = Decided(basis, now.elapsed_ms, decision.next_due_ms)

@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from queue_dispatcher.cycle import reserving
+from queue_dispatcher.cycle import reserving, waiter
 from queue_dispatcher.cycle.kept_room import KeptRoom
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.estimates import estimates
@@ -54,11 +54,11 @@ HELD = (
 RESERVE = reserving.Reserving._reserve
 
 
-def for_ever(self: reserving.Reserving, waiter: reserving.Waiter) -> bool:
+def for_ever(self: reserving.Reserving, waiter: waiter.Waiter) -> bool:
     return RESERVE(self, waiter._replace(policy=replace(waiter.policy, hold_timeout_ms=1 << 40)))
 
 
-def undrained(self: reserving.Reserving, waiter: reserving.Waiter) -> bool:
+def undrained(self: reserving.Reserving, waiter: waiter.Waiter) -> bool:
     return RESERVE(self, waiter._replace(policy=replace(waiter.policy, drain_after_ms=1 << 40)))
 
 
@@ -94,7 +94,7 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story, *, estimators: b
             "who is first in line starts in bounded time",
             reserving.Reserving,
             "reserve",
-            lambda self, waiters: None,
+            lambda self, lines: iter(()),
             id="nobody has a reservation",
         ),
         pytest.param(

@@ -1,0 +1,97 @@
+"""Waiter: who finds no room, and may get a reservation or have others displaced. Queue by queue, put in order
+only as far as anybody reads: of thousands few get anything.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from queue_dispatcher.api.reservation import ReservationPolicy
+from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
+from queue_dispatcher.cycle.items import Alternative, Item
+from queue_dispatcher.cycle.order import Rank
+from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
+
+
+class Waiter(NamedTuple):
+    """An item that finds no room and has waited long enough. ``ways``: how it may be charged, the first
+    preferred; ``policy``: that of its queue. ``starts_in``: how it starts all the same, one of the ways,
+    unless others are displaced for it in another one, which goes before; None where it finds no room.
+    """
+
+    rank: Rank
+    item: Item
+    ways: Sequence[Alternative]
+    policy: ReservationPolicy
+    starts_in: Alternative | None = None
+
+    @property
+    def deadline(self) -> Rank:
+        """Where it stands among those that want a reservation."""
+        return by_deadline(self.rank, self.item, self.policy)
+
+    @property
+    def reserved_ms(self) -> int:
+        """From when on it may get one, epoch milliseconds."""
+        return since_ms(self.item) + after_ms(self.item, self.policy)
+
+
+class Line(NamedTuple):
+    """Those of one queue that wait, one at least. ``flavors``: of all their ways; ``least``: the cells that
+    the first ways of all have, with the least amount of each; ``first``: the first of their deadlines.
+    """
+
+    waiters: Sequence[Waiter]
+    flavors: frozenset[str]
+    least: Charge
+    first: Rank
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Those of several queues by rank, put in order as they are read. ``lines``: each is, by queue;
+    ``seconds``: those that start all the same (`Waiter.starts_in`).
+    """
+
+    lines: Sequence[Sequence[Waiter]] = ()
+    seconds: Sequence[Waiter] = ()
+
+    def __iter__(self) -> Iterator[Waiter]:
+        return heapq.merge(*self.lines, self.seconds, key=rank_of)
+
+
+NOBODY: Final = InOrder()
+
+
+def line_of(waiters: Sequence[Waiter], table: CellTable) -> Line | None:
+    """Those of one queue; None of nobody."""
+    if not waiters:
+        return None
+    of_shapes = {one.item.shape: one.ways for one in waiters}.values()
+    flavors = flavors_of((way for ways in of_shapes for way in ways), table)
+    least = _least_of(ways[0].charge for ways in of_shapes)
+    return Line(waiters, flavors, least, min(one.deadline for one in waiters))
+
+
+def flavors_of(ways: Iterable[Alternative], table: CellTable) -> frozenset[str]:
+    """The flavors that any of the ways is charged to."""
+    return frozenset(table.name(cell).flavor for way in ways for cell, _ in way.charge)
+
+
+def rank_of(waiter: Waiter) -> Rank:
+    """Where it stands in the line of its queue."""
+    return waiter.rank
+
+
+def since_ms(item: Item) -> int:
+    """Since when an item has been waiting for room, epoch milliseconds: what backs off does not."""
+    return max(item.enqueued_ms, item.due_ms)
+
+
+def _least_of(charges: Iterable[Charge]) -> Charge:
+    least: dict[Cell, int] | None = None
+    for charge in charges:
+        known, wanted = least, dict(charge)
+        least = wanted if known is None else {c: min(known[c], wanted[c]) for c in known if c in wanted}
+    return tuple((least or {}).items())

@@ -1,0 +1,79 @@
+"""Lines of those that wait are put in order only as far as anybody reads, and what comes of it is the same as
+if all of them were.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_dispatcher.api.reservation import ReservationPolicy
+from queue_dispatcher.cycle.endings import Endings
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
+from queue_dispatcher.cycle.reserving import Reserving
+from queue_dispatcher.cycle.waiter import InOrder, Waiter, line_of
+from queue_dispatcher.ledger.cells import CellTable
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
+from tests.dispatcher.cycle.builders import shape
+
+TABLE = CellTable()
+CELLS = [TABLE.cell(flavor, "gpu") for flavor in ("h100", "a100")]
+QUEUES = ("a", "b", "c")
+NOW_MS = 1_000_000
+
+
+def ledger() -> Ledger:
+    """Two trees: a and b below root, and c alone."""
+    quotas = {cell: CellQuota(4) for cell in CELLS}
+    nodes = [QuotaNode("root"), QuotaNode("a", "root", quotas=quotas), QuotaNode("b", "root", quotas=quotas)]
+    return Ledger(QuotaTree([*nodes, QuotaNode("c", quotas=quotas)], TABLE))
+
+
+@st.composite
+def waiting(draw: st.DrawFn) -> list[Waiter]:
+    """Up to a dozen, of any queue, priority and depth of its queue."""
+    depths = {queue: draw(st.integers(1, 3)) for queue in QUEUES}
+    found = []
+    for number in range(draw(st.integers(0, 12))):
+        queue, came_ms = draw(st.sampled_from(QUEUES)), draw(st.integers(0, 5))
+        wanted = [((cell, draw(st.integers(1, 6))),) for cell in draw(st.permutations(CELLS))]
+        of = shape(*wanted[: draw(st.integers(1, 2))])
+        priority, id = draw(st.integers(0, 1)), f"{number:02}"
+        item = Item(id, f"n/{id}", (id,), queue, "n/q", of, priority, came_ms)
+        policy = ReservationPolicy(depth=depths[queue])
+        found.append(Waiter((-priority, 0, came_ms, id), item, of.alternatives, policy))
+    return found
+
+
+def reserving(claims: list[str]) -> Reserving:
+    """Half of what each queue owns is used; nobody knows when that ends which a uses."""
+    charged, endings = ledger(), Endings()
+    for number, queue in enumerate(QUEUES):
+        charge = tuple((cell, 2) for cell in CELLS)
+        charged.charge(queue, charge)
+        endings.put(queue, queue, charge, NOW_MS + number if number else None)
+    of_claims = dict.fromkeys(claims, 2 * NOW_MS)
+    return Reserving(charged, {}, endings, {}, NO_RESERVATIONS, of_claims, NOW_MS)
+
+
+def made(of: Reserving) -> list[tuple[str, object]]:
+    """Who has got reservations, in their order, and of what."""
+    return [(one.item.id, one.alternative.charge) for one in of.reservations.made]
+
+
+@given(waiters=waiting(), claims=st.lists(st.sampled_from(["00", "01", "02", "03"]), unique=True))
+def test_lines_get_what_all_in_order_would(waiters: list[Waiter], claims: list[str]) -> None:
+    by_line, in_order = reserving(claims), reserving(claims)
+    lines = [line_of([one for one in waiters if one.item.queue == queue], TABLE) for queue in QUEUES]
+    for _ in by_line.reserve([line for line in lines if line is not None]):
+        pass
+    for waiter in sorted(waiters, key=in_order._order):
+        in_order._reserve(waiter)
+    assert made(by_line) == made(in_order)
+
+
+@given(waiters=waiting())
+def test_who_may_displace_others_comes_by_rank(waiters: list[Waiter]) -> None:
+    lines = [sorted(one for one in waiters if one.item.queue == queue) for queue in QUEUES]
+    in_order = [one.item.id for one in InOrder(lines[1:], lines[0])]
+    assert in_order == [one.item.id for one in sorted(waiters, key=lambda one: one.rank)]
