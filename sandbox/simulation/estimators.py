@@ -186,11 +186,12 @@ class Estimators:
                 earliest = victims_room(*asked, leaving, self._choices(cluster, endings), hold)
             else:
                 earliest = earliest_room(*asked, self._running(cluster, endings), hold)
-        if fits:
-            return ClusterRoom(cluster, fits, witnesses=witnesses, earliest=earliest)
+        if fits >= (gang.copies or 1):
+            return ClusterRoom(cluster, fits, witnesses=witnesses)
         empty = [node.renewed() for node in self._members[cluster].nodes.values()]
-        most = copies_that_fit(pods, empty, wanted)
-        return ClusterRoom(cluster, 0, why=why_none(pods, free), most=most, earliest=earliest)
+        most = max(fits, copies_that_fit(pods, empty, wanted))
+        why = "" if fits else why_none(pods, free)
+        return ClusterRoom(cluster, fits, why=why, most=most, witnesses=witnesses, earliest=earliest)
 
     def _running(
         self, cluster: str, endings: Sequence[Ending], *, is_leaving: bool = False

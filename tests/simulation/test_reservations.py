@@ -49,6 +49,14 @@ HELD = (
     .submit("other", gpus=4, at_s=6)
     .submit("small", gpus=1, runs_s=10, at_s=10)
 )
+NEVER_WHOLE = (
+    Story(until_s=1, estimators=True)
+    .cluster("elsewhere", gpus=1)
+    .cluster("a", gpus=2)
+    .queue("main", gpus=3, backfill=True, reserves_s=0, drains_s=1)
+    .submit("large", pods=3, clusters=("a",))
+    .submit("small", at_s=1)
+)
 
 
 RESERVE = reserving.Reserving._reserve
@@ -84,6 +92,13 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story, *, estimators: b
     assert not laws.broken
     assert laws.reserved
     assert laws.starved_ms
+
+
+def test_nobody_waits_for_whom_a_part_of_would_fit_and_all_of_it_never() -> None:
+    world, laws = told(NEVER_WHOLE)
+    assert not laws.broken
+    assert world.leader is not None
+    assert world.leader.waits().keys() == {"team/large-job"}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 import pytest
 
@@ -14,18 +13,13 @@ from tests.simulation.play import play
 
 SEEDS = 200
 PER_TEST = 20
-OPEN: Final = {59: "who is first in line starts in bounded time"}
-"""Seeds that break a law, and nobody knows yet why. Each has to break it still; who mends it takes it out."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
 def test_seeds(first: int) -> None:
     played = [play(draw(seed)) for seed in range(first, first + PER_TEST)]
-    seen = {
-        (one.story.seed, law.law): f"seed {one.story.seed}: {law}" for one in played for law in one.broken
-    }
-    known = {(seed, law) for seed, law in OPEN.items() if first <= seed < first + PER_TEST}
-    assert seen.keys() == known, "\n".join(seen.values())
+    broken = [f"seed {one.story.seed}: {law}" for one in played for law in one.broken]
+    assert not broken, "\n".join(broken)
 
 
 def test_a_seed_gives_the_same_history_always() -> None:
