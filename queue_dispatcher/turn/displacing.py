@@ -26,6 +26,7 @@ from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.claims import CLAIMED_MS, stopped_ms
 from queue_dispatcher.cache.ends import Displaced
+from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.actions import Decision, class_key
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.reservation import own_probe
@@ -34,7 +35,7 @@ from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.estimates.estimates import Ending, Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
-from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, lacking, queues_of
 from queue_dispatcher.preemption.fungibility import (
@@ -389,11 +390,23 @@ def _ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
                 charged, displaced = cache.charges.get(uid), cache.ends.displaced_by.get(uid)
                 # Who has gone may have started again since, and be displaced for another.
                 if charged is not None and displaced is not None and displaced.by == one.item.id:
-                    ledger.give_back(charged.queue, victim.whole_charge if victim.pods else charged.charge)
+                    ledger.give_back(charged.queue, _comes_back(cache.entries[uid], victim, charged.charge))
         is_before = is_before and one.item.id != until
         if is_before and one.item.queue in ledger.tree.paths:
             ledger.charge(one.item.queue, one.charge)
     return ledger
+
+
+def _comes_back(entry: Entry, victim: Candidate, charge: Charge) -> Charge:
+    """What is still to come back of a victim that is charged so, once it has gone or given up its pods."""
+    if not victim.pods:
+        return charge
+    if entry.is_writing and set(entry.binding.placed) == set(entry.shrinks_to):
+        # It has given them up, which the watch tells before the answer to the write does.
+        return ()
+    # Some of them may have ended by themselves since.
+    left = dict(charge)
+    return tuple((cell, min(amount, left.get(cell, 0))) for cell, amount in victim.whole_charge)
 
 
 def _why(relation: Relation, item: Item, victim: Candidate) -> str:

@@ -298,9 +298,14 @@ class Plane:
 
     def write(self, write: Write) -> None:
         """The write is made, as far as it is called for."""
+        if self.apply(write):
+            hear(self.state, Wrote(write, Fate.APPLIED), self.now)
+
+    def apply(self, write: Write) -> bool:
+        """As `write`, of which the watch tells, and the answer is still to come; False where none is."""
         prepared = prepare(self.state, write, self.now)
         if prepared is None:
-            return
+            return False
         self.writes.append(write)
         self.told.append(prepared.first)
         if write.purpose is Purpose.ADMIT:
@@ -310,7 +315,7 @@ class Plane:
             if not self.refusal:
                 self.switch(prepared.first)
             hear(self.state, Wrote(write, fate, self.refusal), self.now)
-            return
+            return False
 
         def patched(obj: Obj) -> None:
             new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))
@@ -319,7 +324,7 @@ class Plane:
 
         self._change(write.uid, patched)
         hear(self.state, Saw(self._stated(write.uid)), self.now)
-        hear(self.state, Wrote(write, Fate.APPLIED), self.now)
+        return True
 
     def switch(self, companion: Companion) -> None:
         """The policy is as it is to be, and the watch tells."""

@@ -180,10 +180,10 @@ def test_what_is_given_up_is_kept_for_whom_it_was(*, dies: bool) -> None:
     assert (made.replicas("e"), made.is_held("small"), made.is_held("urgent")) == (5, True, False)
 
 
-def planned() -> Yielding:
+def planned(gpus: int = 3) -> Yielding:
     """Others are to give way for ``urgent``, and nothing of it is written."""
     made = Yielding()
-    made.comes("urgent", 3, e=3)
+    made.comes("urgent", gpus, e=gpus)
     made.rooms = {"m1": 0}
     for _ in range(4):
         turned = turn(made.state, (), made.now)
@@ -224,19 +224,41 @@ def test_what_is_refused_is_tried_again() -> None:
     assert (made.replicas("e"), made.replicas("urgent")) == (5, 3)
 
 
-def test_of_a_job_that_has_almost_done_its_work_the_pods_that_are_there_go() -> None:
-    made = Yielding()
-    made.edit("e", lambda obj: None)
+def with_completions(made: Yielding) -> Yielding:
+    """Of ``e`` all 20 pods are to end, of which 8 run."""
     said = {"fairway.dev/queue": "main", "fairway.dev/min-replicas": "2", "fairway.dev/class": "low"}
     stated = job("e", said, pods=12)
     stated["metadata"]["namespace"] = "team"
     stated["spec"]["completions"] = 20
     made.feed(JOBS, stated)
+    return made
+
+
+def test_of_a_job_that_has_almost_done_its_work_the_pods_that_are_there_go() -> None:
+    made = with_completions(Yielding())
     made.report("e", m1={"active": 5, "succeeded": 15})
     made.turn()
     assert made.charged() == 5
-    made.leaving = 0
     made.comes("urgent", 5, e=2)
     made.passes(3)
     # 5 of its 8 were still to run, and 2 of these go.
     assert list(made.clusters("e")) == ["m1:3"]
+
+
+def test_what_has_been_given_up_is_not_counted_on_once_more_before_the_answer() -> None:
+    made = planned(6)
+    (write,) = turn(made.state, (), made.now).writes
+    assert made.apply(write)
+    for probing in turn(made.state, (), made.now).probings:
+        made.answer(probing)
+    assert made.state.displacements.keys() == {"urgent"}
+    hear(made.state, Wrote(write, Fate.APPLIED), made.now)
+    made.passes(5)
+    assert (made.replicas("e"), made.replicas("urgent")) == (2, 6)
+
+
+def test_of_what_ends_meanwhile_nothing_is_counted_on() -> None:
+    made = with_completions(planned(6))
+    made.report("e", m1={"active": 1, "succeeded": 19})
+    made.passes(5)
+    assert (made.charged(), made.replicas("urgent")) == (7, 6)
