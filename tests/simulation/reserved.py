@@ -58,7 +58,8 @@ class Reserved(Decisions):
         probes = [action for action in decision.actions if isinstance(action, Probe)]
         if not probes and not any(item.id in before for item in admitted):
             # Else it was kept for those too, in what order nobody says; or beside what is asked about.
-            self._say_when(made, judged, snapshot, running)
+            behind = {one.item.id for one in made if any(_is_older(item, one.item) for item in admitted)}
+            self._say_when(made, [one for one in judged if one not in behind], snapshot, running)
         for item in admitted:
             after = running.beside(item.queue, _gpus(item), _ends_ms(item, running))
             if item.id not in before:
@@ -222,6 +223,13 @@ def _is_there(one: Reservation, running: Running) -> bool:
 def _goes_first(item: Item, than: Item) -> bool:
     if item.queue != than.queue:
         return item.priority > than.priority
+    return _is_older(item, than)
+
+
+def _is_older(item: Item, than: Item) -> bool:
+    """Whether it goes first in the queue of both: what is behind it has its turn after it."""
+    if item.queue != than.queue:
+        return False
     its, others = ((-one.priority, one.enqueued_ms, one.id) for one in (item, than))
     return its < others
 
