@@ -1,7 +1,8 @@
 """Reduction: whom to take back so that a queue uses no more than it may, once its quota was lowered. Pure.
 
 What a queue owns stays with it: those go whose queue borrows what nobody lends any more, or goes beyond its
-own limit; of these the lowest in priority, and of equal ones the latest to start.
+own limit; first those that take no more than it borrows, and of these the lowest in priority, and of equal
+ones the latest to start.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,14 +18,15 @@ def too_many(
     """The fewest of them, in their order, without whom the queue uses no more of the cells than it may, or as
     little as can be. The ledger is left without their charges.
     """
-    taken: list[Candidate] = []
-    for one in sorted(candidates, key=_order):
-        if not _is_over(ledger, queue, cells):
-            break
-        if _helps(ledger, queue, cells, one):
-            ledger.give_back(one.queue, one.charge)
-            taken.append(one)
-    return _fewest(ledger, queue, cells, taken)
+    ordered, taken = sorted(candidates, key=_order), dict[str, Candidate]()
+    for leaves_owned in (True, False):
+        for one in ordered:
+            if not _is_over(ledger, queue, cells):
+                break
+            if one.id not in taken and _helps(ledger, queue, cells, one, leaves_owned=leaves_owned):
+                ledger.give_back(one.queue, one.charge)
+                taken[one.id] = one
+    return _fewest(ledger, queue, cells, [*taken.values()])
 
 
 def _order(one: Candidate) -> tuple[bool, int, int, str]:
@@ -35,11 +37,15 @@ def _is_over(ledger: Ledger, queue: str, cells: Collection[Cell]) -> bool:
     return any(ledger.over(queue, cell) for cell in cells)
 
 
-def _helps(ledger: Ledger, queue: str, cells: Collection[Cell], one: Candidate) -> bool:
-    number = ledger.tree.paths[one.queue][0]
+def _helps(
+    ledger: Ledger, queue: str, cells: Collection[Cell], one: Candidate, *, leaves_owned: bool
+) -> bool:
+    """Whether less is over without it; ``leaves_owned``: and its queue still has all that it owns."""
     return any(
-        cell in cells and ledger.over(queue, cell) > 0 and ledger.borrows(number, cell)
-        for cell, _ in one.charge
+        cell in cells
+        and ledger.over(queue, cell) > 0
+        and -ledger.balance(one.queue, cell) >= (amount if leaves_owned else 1)
+        for cell, amount in one.charge
     )
 
 

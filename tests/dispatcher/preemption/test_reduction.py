@@ -1,5 +1,6 @@
 """Who goes so that a queue uses no more than it may: as few as do, and nobody of what is owned."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,3 +90,19 @@ def test_of_the_lowest_priority_but_owned_it_is_not_the_first_to_go() -> None:
         ledger.charge(one.queue, one.charge)
     cells = [cell for cell, _ in ledger.beyond("org")]
     assert [one.id for one in too_many(ledger, "org", cells, [owned, borrows])] == ["borrows"]
+
+
+@pytest.mark.parametrize(
+    ("owns", "lent", "gone"), [(2, 1, ["small"]), (2, 0, ["mixed"]), (0, 0, ["mixed", "small"])]
+)
+def test_what_takes_of_what_is_owned_as_well_goes_where_nothing_else_does(
+    owns: int, lent: int, gone: list[str]
+) -> None:
+    tree = QuotaTree([root("org", gpu=lent), queue("a", "org", gpu=owns), queue("b", "org")], TABLE)
+    ledger = Ledger(tree)
+    mixed = Candidate("mixed", "a", charge(gpu=3), 0, 0, 1, ())
+    small = Candidate("small", "b", charge(gpu=1), 1, 0, 0, ())
+    for one in (mixed, small):
+        ledger.charge(one.queue, one.charge)
+    cells = [cell for cell, _ in ledger.beyond("org")]
+    assert [one.id for one in too_many(ledger, "org", cells, [mixed, small])] == gone
