@@ -44,6 +44,8 @@ ROWS: Final = (
     Row("limits, from 0, drain 60s, depth 8", Rules(_backfill("0s", "60s", 8), times=1.5)),
     Row("nobody borrows, limits, from 0, depth 8", Rules(_backfill("0s", "10m", 8), True, 1.5)),
     Row("nobody borrows, limits, from 0, drain 60s, depth 4", Rules(_backfill("0s", "60s", 4), True, 1.5)),
+    Row("nobody borrows, limits, from 0, drain 60s, depth 5", Rules(_backfill("0s", "60s", 5), True, 1.5)),
+    Row("nobody borrows, limits, from 0, drain 60s, depth 6", Rules(_backfill("0s", "60s", 6), True, 1.5)),
     Row("nobody borrows, limits, from 0, drain 60s, depth 8", Rules(_backfill("0s", "60s", 8), True, 1.5)),
 )
 
