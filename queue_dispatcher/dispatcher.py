@@ -300,7 +300,8 @@ class NoticeTeller:
                         f"off a cluster that cannot be reached; runs on in {stays}, the rest is placed anew"
                     )
                 self._teller.tell(entry, "ClusterLost", told, is_warning=True)
-            case YieldedNotice(entry, reason):
+            case YieldedNotice(entry, queue, reason):
+                metrics.shrunk(queue)
                 left = sum(share.replicas for share in entry.binding.placed)
                 told = f"runs on with {left} of its {entry.binding.demand.replicas} pods: {reason}"
                 self._teller.tell(entry, "PodsGivenUp", told, is_warning=True)

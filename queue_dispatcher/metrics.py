@@ -58,6 +58,9 @@ class DispatcherMetrics:
         self._taken_back = counter(
             f"{_P}evicted_total", "Bindings taken back, by reason", "cluster_queue", "reason"
         )
+        self._shrunk = counter(
+            f"{_P}shrunk_total", "Times that elastic bindings gave pods up and ran on", "cluster_queue"
+        )
         self._finished = counter(f"{_P}finished_total", "Bindings whose workload finished", "cluster_queue")
         self._waited = histogram(
             f"{_P}admission_wait_seconds",
@@ -143,6 +146,10 @@ class DispatcherMetrics:
     def taken_back(self, queue: str, reason: str) -> None:
         """A released binding was held again; ``reason`` is one of a small fixed set of words."""
         self._taken_back(queue, reason).inc()
+
+    def shrunk(self, queue: str) -> None:
+        """An elastic binding has given pods up, and runs on."""
+        self._shrunk(queue).inc()
 
     def finished(self, queue: str) -> None:
         """A workload came to its end."""

@@ -54,6 +54,7 @@ class YieldedNotice:
     """The binding runs on with fewer pods from now on. ``reason``: why, for people."""
 
     entry: Entry
+    queue: str
     reason: str
 
 

@@ -153,7 +153,7 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
         case Purpose.YIELD:
             if entry.shrinks_for.by:
                 state.cache.ends.keep(entry.uid)
-            state.notices.append(YieldedNotice(entry, entry.shrinks_for.reason))
+            state.notices.append(YieldedNotice(entry, queue_name(entry), entry.shrinks_for.reason))
         case Purpose.SWITCH:
             # The watch tells in a moment; until then it is not to be done over and over.
             entry.retry_ms = now.day_ms + GONE_RETRY_MS

@@ -12,6 +12,7 @@ from queue_dispatcher.visibility.notes import notes_of
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, job, local_queue, service_class
 from tests.dispatcher.turn.builders import JOBS
 from tests.dispatcher.turn.test_elastic import SETTLED_S, Elastic
+from tests.dispatcher.turn.test_evictions import tells
 
 LOWER = {"withinClusterQueue": "LowerPriority"}
 
@@ -63,6 +64,9 @@ def test_it_runs_on_with_fewer_pods_and_whoever_needs_them_starts() -> None:
     why = "gave pods up for a workload of its queue of higher priority"
     assert [(one.by, one.reason) for one in record.given] == [("urgent", why)]
     assert [one.reason for one in made.state.notices if isinstance(one, YieldedNotice)] == [why]
+    told, registry = tells(made)
+    assert ("PodsGivenUp", f"runs on with 5 of its 12 pods: {why}") in told
+    assert registry.get_sample_value("fairway_shrunk_total", {"cluster_queue": "main"}) == 1
     assert f"it {why}" in notes_of(made.entry("e"), made.now.day_ms)
     assert made.is_sound()
     # It grows again once nobody else could use the room, and then nothing is left of it.
