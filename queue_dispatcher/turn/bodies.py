@@ -147,17 +147,17 @@ def _evict(cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment) -
     found, record = eviction_of(cache, entry, now), state.record
     if found is None or record is None or not is_dealt_with(entry):
         return None
-    # It is none of its failures either.
-    not_before_ms, displaced = now.day_ms, record.displaced
+    count, not_before_ms, displaced = record.tries, now.day_ms, record.displaced
+    if found.cause is Cause.FAILED:
+        count += 1
+        not_before_ms += promised_to(entry).backoff_ms(count)
     if found.cause is Cause.PREEMPTED:
         began_ms = began_day_ms(entry.binding, entry.seen, now)
         displaced = in_a_row(displaced, now.day_ms - began_ms if began_ms is not None else 0)
         not_before_ms += pause_ms(displaced)
     stay = place_kept(cache, entry, found.cause, not_before_ms)
     why, cause = found.reason, found.cause
-    requeue = RequeueRecord(
-        record.tries, not_before_ms, record.enqueued_ms, why, cause, found.by, stay, displaced
-    )
+    requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, why, cause, found.by, stay, displaced)
     return patches.stop(entry.binding, requeue) if stay is None else patches.suspend(entry.binding, requeue)
 
 

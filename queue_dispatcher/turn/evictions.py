@@ -1,5 +1,6 @@
-"""Evictions: what has run for as long as it may is taken back and stays held; what runs in a queue that is
-drained, or uses more than it may, is taken back and waits there, in its place.
+"""Evictions: what has run for as long as it may is taken back and stays held, unless its pods never all had
+nodes, which is a failed start; what runs in a queue that is drained, or uses more than it may, is taken back
+and waits there, in its place.
 
 Both are whole: all of it, and with it those that started together with it, which go first, so that whoever is
 the reason for the others goes last. As all that is placed it is touched only while Karmada's scheduler has
@@ -16,7 +17,7 @@ from typing import Final
 
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.requeue import Cause
-from queue_dispatcher.bindings.state import Admitted, Growing, Unobserved, Unplaced
+from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unobserved, Unplaced
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.ends import Displaced, end_of, is_beginning_unnoted, may_be_stopped
 from queue_dispatcher.cache.entry import Entry
@@ -121,6 +122,8 @@ def _together(cache: Cache, entry: Entry, now: Moment) -> list[Entry]:
 def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
     end = end_of(entry, now, is_ours=True)
     if end is not None and end.at_ms <= now.day_ms:
+        if _has_never_been_whole(entry):
+            return Eviction(Cause.FAILED, f"its pods never all had nodes within {end.limit.by}")
         return Eviction(Cause.MAX_RUNTIME, f"ran for {end.limit.by}")
     queue = cache.drained_by(entry)
     if queue:
@@ -130,6 +133,12 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
         return Eviction(Cause.PREEMPTED, displaced.why, displaced.by)
     reduced = cache.ends.reduced_by.get(entry.uid)
     return Eviction(Cause.QUOTA_REDUCED, reduced) if reduced is not None else None
+
+
+def _has_never_been_whole(entry: Entry) -> bool:
+    """Whether pods of it are known to have been without nodes from its beginning: that is no run."""
+    state = entry.state
+    return isinstance(state, Admitted) and isinstance(state.phase, Placed) and bool(state.phase.unbound)
 
 
 def _is_to_go(cache: Cache, entry: Entry, displaced: Displaced) -> bool:

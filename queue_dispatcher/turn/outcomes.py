@@ -1,7 +1,7 @@
 """What an event changes: `hear`. Writes that were made, refused or lost; answers; who leads."""
 
 from queue_dispatcher.bindings.phase import Moment, released
-from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.bindings.requeue import Cause, RequeueRecord
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, Released
@@ -149,7 +149,8 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
         case Purpose.EVICT:
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):
-                state.notices.append(EvictedNotice(entry, queue_name(entry), requeue))
+                notice = TakenBackNotice if requeue.cause is Cause.FAILED else EvictedNotice
+                state.notices.append(notice(entry, queue_name(entry), requeue))
         case Purpose.YIELD:
             if entry.shrinks_for.by:
                 state.cache.ends.keep(entry.uid)

@@ -34,7 +34,7 @@ def place_kept(cache: Cache, entry: Entry, cause: Cause, not_before_ms: int) -> 
     earlier than then; None where it is to be taken off its clusters.
     """
     charged = cache.charges.get(entry.uid)
-    if cause is Cause.MAX_RUNTIME or charged is None or not _may_pause(cache, entry):
+    if cause in (Cause.MAX_RUNTIME, Cause.FAILED) or charged is None or not _may_pause(cache, entry):
         return None
     flavors = flavors_of_placed(charged.charge, cache.table)
     (share,) = entry.binding.placed

@@ -10,7 +10,7 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FL
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.dispatcher import NoticeTeller
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.turn.events import Wrote
+from queue_dispatcher.turn.events import Counted, Wrote
 from queue_dispatcher.turn.evictions import MAX_EVICTING
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.turn import turn
@@ -110,6 +110,29 @@ def tells(made: Plane) -> tuple[list[tuple[str, str]], CollectorRegistry]:
 
 
 # For as long as it may.
+
+
+@pytest.mark.parametrize(("bound", "has_run"), [(None, True), (0, False), (1, False), (2, True)])
+def test_whose_pods_never_all_had_nodes_has_not_run_and_is_tried_again(
+    bound: int | None, *, has_run: bool
+) -> None:
+    made = plane(requeue={"backoffBase": "30s"})
+    runs(made)
+    hear(made.state, Counted("m1", {"x": bound}), made.now)
+    made.passes(MAY_S)
+    requeue = made.requeue("x")
+    assert requeue is not None
+    assert (where(made), made.is_held("x"), requeue["count"]) == ([], True, not has_run)
+    told, registry = tells(made)
+    if has_run:
+        assert requeue["cause"] == "MaxRuntimeExceeded"
+    else:
+        why = "its pods never all had nodes within its maxRuntime of 1m40s (ServiceClass short)"
+        assert ("TakenBack", f"did not start ({why}), time 1; waits again, in its place") in told
+        labels = {"cluster_queue": "main", "reason": "StartTimeout"}
+        assert registry.get_sample_value("fairway_evicted_total", labels) == 1
+    made.passes(31)
+    assert made.is_held("x") is has_run
 
 
 def test_it_is_taken_back_whole_stays_held_and_says_so_until_the_annotation_is_removed() -> None:
