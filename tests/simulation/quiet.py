@@ -1,12 +1,13 @@
 """What must be so when nothing happens any more: whoever still waits does so for a reason that is true."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from queue_dispatcher.bindings.requeue import Cause
 from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
 from sandbox.simulation.objects import Obj, at, from_rfc3339
+from sandbox.simulation.pods import Pod
 from sandbox.simulation.story import FaultLine, SubmitLine
 from tests.simulation.accounts import (
     REQUEUE,
@@ -253,10 +254,14 @@ class Quiet(Known):
 
     def _waiting_pods(self, binding: Obj) -> list[int]:
         """Of its pods that have no node, how often each was tried."""
+        return [pod.attempts for pod in self._pods(binding) if pod.node is None]
+
+    def _pods(self, binding: Obj) -> Iterator[Pod]:
+        """Its pods in all clusters."""
         of = at(binding, "spec", "resource")
         key = f"{of['kind']}/{of['namespace']}/{of['name']}"
         owners = (one.owners.get(key) for one in self.world.members.values())
-        return [pod.attempts for one in owners if one for pod in one.live if pod.node is None]
+        return (pod for one in owners if one for pod in one.live)
 
     def _is_late(self, since_ms: int) -> bool:
         return self.world.timeline.now_ms - since_ms >= STARTS_WITHIN_MS
