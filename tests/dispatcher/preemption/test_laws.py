@@ -16,6 +16,7 @@ from tests.dispatcher.ledger.builders import charge, ledger, owns, queue, root
 from tests.dispatcher.preemption.world import World, started, wants
 
 QUEUES = ("a", "b", "c", "d", "e", "f")
+ANY = ReclaimWithinCohort.ANY
 
 
 @st.composite
@@ -60,9 +61,8 @@ def comers(draw: st.DrawFn) -> Candidate:
     )
 
 
-@settings(max_examples=400)
-@given(worlds(), comers())
-def test_whoever_is_displaced_makes_room_and_is_needed_for_it(world: World, comer: Candidate) -> None:
+def check_need(world: World, comer: Candidate) -> None:
+    """Whoever is displaced makes room, and nobody of them could stay."""
     plan = world.plan(comer) if not world.fits(comer) else None
     if plan is None:
         return
@@ -71,6 +71,20 @@ def test_whoever_is_displaced_makes_room_and_is_needed_for_it(world: World, come
     for one in gone:
         fewer = [replace(one, pods=one.pods - 1)] if one.pods > 1 else []
         assert not world.fits(comer, [*(other for other in gone if other is not one), *fewer])
+
+
+@settings(max_examples=400)
+@given(worlds(), comers())
+def test_whoever_is_displaced_makes_room_and_is_needed_for_it(world: World, comer: Candidate) -> None:
+    check_need(world, comer)
+
+
+def one_is_enough() -> tuple[World, Candidate]:
+    """Who goes first is too small, and who goes then makes all the room."""
+    world = World(ledger(root("a", gpu=3)), {"a": Preemption(WithinClusterQueue.LOWER_PRIORITY)})
+    world.runs("large", "a", charge(gpu=2), since_ms=1)
+    world.runs("small", "a", charge(gpu=1), since_ms=2)
+    return world, wants("new", "a", charge(gpu=2), 1)
 
 
 @settings(max_examples=400)
@@ -102,9 +116,8 @@ def test_the_order_in_which_they_are_known_does_not_matter(world: World, comer: 
     assert world.victims(comer) == found
 
 
-@settings(max_examples=600)
-@given(worlds(), comers())
-def test_who_is_displaced_does_not_displace_its_preemptor(world: World, comer: Candidate) -> None:
+def check_return(world: World, comer: Candidate) -> None:
+    """Whoever is displaced cannot displace its preemptor, once that runs and the others are gone."""
     plan = world.plan(comer) if not world.fits(comer) else None
     if plan is None:
         return
@@ -118,6 +131,60 @@ def test_who_is_displaced_does_not_displace_its_preemptor(world: World, comer: C
             continue
         back = world.plan(one)
         assert back is None or comer.id not in [victim.candidate.id for victim in back.victims], (gone, back)
+
+
+@settings(max_examples=400)
+@given(worlds(), comers())
+def test_who_is_displaced_does_not_displace_its_preemptor(world: World, comer: Candidate) -> None:
+    check_return(world, comer)
+
+
+@st.composite
+def backlogs(draw: st.DrawFn) -> tuple[World, Candidate]:
+    """Of one queue much runs, which somebody of another one needs the room of: the more of them go, the
+    smaller is the share that the rest leaves each to come back with. All may take back what they own.
+    """
+    queues = QUEUES[: draw(st.integers(3, len(QUEUES)))]
+    full = draw(st.sampled_from(queues))
+    nodes = [
+        root("org", gpu=draw(st.integers(0, 2))),
+        queue("left", "org", weight=draw(st.sampled_from([500, 1000, 3000]))),
+        queue("right", "org"),
+    ]
+    for number, name in enumerate(queues):
+        weight, owned = draw(st.sampled_from([0, 500, 1000, 2000])), draw(st.integers(0, 6))
+        parent = "left" if number < len(queues) // 2 else "right"
+        nodes.append(queue(name, parent, weight=weight, gpu=owns(owned)))
+    made = World(ledger(*nodes), dict.fromkeys(queues, Preemption(reclaim_within_cohort=ANY)))
+    for number, gpus in enumerate(draw(st.lists(st.integers(1, 4), min_size=3, max_size=12))):
+        name = full if number % 4 else draw(st.sampled_from(queues))
+        one = wants(f"w{number}", name, charge(gpu=gpus), enqueued_ms=number)
+        if made.fits(one):
+            made.start(started(one, number))
+    others = [name for name in queues if name != full]
+    return made, wants("new", draw(st.sampled_from(others)), charge(gpu=draw(st.integers(3, 6))))
+
+
+@settings(max_examples=500)
+@given(backlogs())
+def test_nor_does_one_of_several_that_are_displaced_together(drawn: tuple[World, Candidate]) -> None:
+    check_return(*drawn)
+
+
+def several_that_could_return() -> tuple[World, Candidate]:
+    """With one of two gone their queue still borrows, with both it owns what is left."""
+    nodes = (
+        queue("left", "org"),
+        queue("right", "org"),
+        queue("b", "left", gpu=owns(2)),
+        queue("c", "right", weight=500, gpu=owns(2)),
+        queue("d", "right", weight=0, gpu=owns(3)),
+    )
+    world = World(ledger(root("org"), *nodes), dict.fromkeys("cd", Preemption(reclaim_within_cohort=ANY)))
+    world.runs("elsewhere", "b", charge(gpu=2))
+    world.runs("large", "d", charge(gpu=4))
+    world.runs("small", "d", charge(gpu=1), since_ms=1)
+    return world, wants("new", "c", charge(gpu=5))
 
 
 def rest(world: World, waiting: list[Candidate], precedence: Precedence) -> list[tuple[str, str]]:
