@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.turns import MAX_PRIORITIES, NO_TURNS, TURN
 from queue_dispatcher.ledger.cells import Charge
-from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.ledger.tree import CellQuota, QuotaNode
 from tests.dispatcher.cycle.builders import STRICT, Fleet, admitted, shape
 from tests.dispatcher.ledger.builders import cell, charge, queue, root
@@ -165,14 +164,15 @@ def test_backlogged_siblings_end_at_most_one_item_apart(
     fleet.cycle()
     ledger, tree = fleet.ledger, fleet.ledger.tree
     assert ledger.available(next(iter(leaves)), GPU) < size
-    by_parent: dict[str, list[tuple[int, int]]] = {}
-    for leaf in leaves:
-        shares = ledger.share(leaf, ())
-        for node, share in zip(tree.paths[leaf], shares, strict=False):
-            by_parent.setdefault(tree.nodes[node].parent, []).append((share, tree.nodes[node].weight_milli))
+    # By weight and use alone, whatever the ledger takes for a share.
+    by_parent: dict[str, list[tuple[Fraction, int]]] = {}
+    for node in tree.nodes:
+        if node.parent:
+            share = Fraction(ledger.used(node.name, GPU), node.weight_milli)
+            by_parent.setdefault(node.parent, []).append((share, node.weight_milli))
     for siblings in by_parent.values():
-        head = max(-(-size * SHARE_ONE * 1000 // (pool * weight)) for _, weight in siblings)
-        assert max(siblings)[0] - min(siblings)[0] <= head + 1
+        head = max(Fraction(size, weight) for _, weight in siblings)
+        assert max(siblings)[0] - min(siblings)[0] <= head
 
 
 @CI
