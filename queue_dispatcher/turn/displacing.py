@@ -35,7 +35,7 @@ from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.estimates.estimates import Ending, Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, lacking, queues_of
 from queue_dispatcher.preemption.fungibility import (
@@ -384,29 +384,34 @@ def _ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
         if now.day_ms - stopped_ms(requeue) < CLAIMED_MS:
             ledger.give_back(going.queue, going.charge)
     is_before = bool(until)
+    # By uid, what of its charge has not been given back.
+    charges: dict[str, dict[Cell, int]] = {}
     for one in state.displacements.values():
         for victim in (victim.candidate for victim in one.plan.victims):
             for uid in victim.members:
                 charged, displaced = cache.charges.get(uid), cache.ends.displaced_by.get(uid)
                 # Who has gone may have started again since, and be displaced for another.
-                if charged is not None and displaced is not None and displaced.by == one.item.id:
-                    ledger.give_back(charged.queue, _comes_back(cache.entries[uid], victim, charged.charge))
+                if charged is None or displaced is None or displaced.by != one.item.id:
+                    continue
+                if victim.pods and _has_yielded(cache.entries[uid], displaced):
+                    continue
+                # Whoever it is of may have taken pods away since the plan was made.
+                left = charges.setdefault(uid, dict(charged.charge))
+                gives = victim.whole_charge if victim.pods else charged.charge
+                back = tuple((cell, min(amount, left.get(cell, 0))) for cell, amount in gives)
+                left.update((cell, left[cell] - amount) for cell, amount in back if amount)
+                ledger.give_back(charged.queue, back)
         is_before = is_before and one.item.id != until
         if is_before and one.item.queue in ledger.tree.paths:
             ledger.charge(one.item.queue, one.charge)
     return ledger
 
 
-def _comes_back(entry: Entry, victim: Candidate, charge: Charge) -> Charge:
-    """What is still to come back of a victim that is charged so, once it has gone or given up its pods."""
-    if not victim.pods:
-        return charge
-    if entry.is_writing and set(entry.binding.placed) == set(entry.shrinks_to):
-        # It has given them up, which the watch tells before the answer to the write does.
-        return ()
-    # Some of them may have ended by themselves since.
-    left = dict(charge)
-    return tuple((cell, min(amount, left.get(cell, 0))) for cell, amount in victim.whole_charge)
+def _has_yielded(entry: Entry, displaced: Displaced) -> bool:
+    """Whether the pods are gone already: the watch may tell of a write before its answer comes."""
+    placed = {share.cluster: share.replicas for share in entry.binding.placed if share.replicas}
+    stays = {share.cluster: share.replicas for share in entry.shrinks_to}
+    return entry.is_writing and entry.shrinks_for.by == displaced.by and placed == stays
 
 
 def _why(relation: Relation, item: Item, victim: Candidate) -> str:

@@ -56,6 +56,8 @@ NODES = NODES.submit("urgent", pods=1, gpus=8, gang=True, runs_s=60, priority=10
 IN_VAIN = elastic(LOWER, of=16).submit("urgent", pods=1, gpus=8, gang=True, runs_s=60, priority=10, at_s=60)
 # Its pods, and whoever came last.
 BOTH = rigid(elastic(LOWER)).submit("urgent", pods=10, runs_s=60, priority=10, at_s=60)
+# Without its pods beyond the minimum the queue has less in use than those that go.
+ALONE = elastic(LOWER, of=16).submit("urgent", pods=12, runs_s=60, priority=10, at_s=60)
 # One after the other, each takes of it, and it grows again in between.
 AGAIN = rigid(elastic(LOWER))
 for _number in range(4):
@@ -75,6 +77,7 @@ STORIES = {
     "pods that take long to end": (SLOW, 8, 1),
     "a node of its own": (NODES, 1, 0),
     "pods and what is whole": (BOTH, 6, 1),
+    "all but what nobody else uses": (ALONE, 12, 0),
     "one after the other": (AGAIN, 16, 0),
     "leaders die right after a write": (URGENT.fault("kill_after_write", for_s=120), 6, 0),
     "leaders die right before a write": (URGENT.fault("kill_before_write", for_s=120), 6, 0),
@@ -112,6 +115,13 @@ def test_nobody_gives_way_where_those_that_would_go_leave_no_node() -> None:
     assert not laws.broken, "\n".join(map(str, laws.broken))
     # All of it goes once its class keeps it no more.
     assert (laws.given, laws.displaced) == (0, 1)
+
+
+@pytest.mark.parametrize("at_s", [61, 63])
+def test_its_owner_may_take_away_what_it_was_to_give_up(at_s: int) -> None:
+    laws = told(ALONE.scale("elastic", pods=LEAST, at_s=at_s))
+    assert not laws.broken, "\n".join(map(str, laws.broken))
+    assert (laws.given, laws.displaced) == (0, 0)
 
 
 def nobody(*_: object, **__: object) -> list[Candidate]:
