@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import FaultLine, SubmitLine
@@ -15,6 +15,8 @@ _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
 _IN_ONE_QUEUE = 1
 """How many of its own queue that clearly came later."""
+_LIKE_IT = 2
+"""How many of those that are like it, for which there never was more room than for it."""
 _WRITTEN_MS = 100
 """So long after a decision the last of its releases is written, in calm; in which order is chance."""
 _REMEMBERED_S = 100
@@ -27,6 +29,8 @@ class Turns(Quiet):
 
     _passed: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """By key, and whether by others of its own queue."""
+    _passed_by_like: Counter[str] = field(default_factory=Counter)
+    """By key, how often since it was released last."""
     _passed_from_ms: dict[str, int] = field(default_factory=dict)
     _came_ms: dict[str, int] = field(default_factory=dict)
     _asked_ms: dict[str, int] = field(default_factory=dict)
@@ -42,12 +46,15 @@ class Turns(Quiet):
             self._asked_ms[key] = at_ms
         if before is None or _clusters(before) != _clusters(after):
             self._went_ms[key] = at_ms
+        if before is None or record_of(before) != record_of(after):
+            self._passed_by_like.pop(key, None)
 
     def _forget(self, key: str) -> None:
         """A binding is gone."""
         self._came_ms.pop(key, None)
         self._asked_ms.pop(key, None)
         self._went_ms.pop(key, None)
+        self._passed_by_like.pop(key, None)
 
     def _pass_over(self, key: str, its: str, gpus: int, its_ms: int) -> None:
         """Count a release of so many GPUs for those who could have had them, with as much right.
@@ -72,6 +79,11 @@ class Turns(Quiet):
             if self._kept_for(waits.get(other)) is not None:
                 self._count_anew(other)
                 continue
+            if queue == its and _is_like(line, released) and asked(bindings[other]) <= gpus:
+                # Whatever was free when that was decided, it could have had as well.
+                self._passed_by_like[other] += 1
+                if (count := self._passed_by_like[other]) > _LIKE_IT:
+                    self._break("turns are bounded", other, f"{count} like it came later and went before it")
             from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
             # It may have become able after that was decided; with estimators it is being asked about, and
             # keeps its place meanwhile.
@@ -169,3 +181,11 @@ class Turns(Quiet):
 def _clusters(binding: Obj) -> list[Obj]:
     """The shares that it has of clusters."""
     return list(at(binding, "spec", "clusters", default=()) or ())
+
+
+def _is_like(one: SubmitLine, other: SubmitLine) -> bool:
+    """Whether they differ in nothing but what they are called, when they came, for how long they run, and how
+    urgent they are.
+    """
+    apart = replace(one, name=other.name, at_s=other.at_s, runs_s=other.runs_s, priority=other.priority)
+    return apart == other
