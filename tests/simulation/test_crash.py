@@ -1,9 +1,12 @@
 """Whoever dies at whatever write: in the end the same workloads have run."""
 
+from unittest import mock
+
 import pytest
 
+from queue_dispatcher.cache import cache
 from sandbox.simulation.story import FaultKind, Story
-from tests.simulation.play import play
+from tests.simulation.play import Played, play
 
 STORIES = {
     "a queue that is too small": Story(until_s=20)
@@ -79,6 +82,17 @@ STORIES = {
 }
 
 
+def crash(story: Story, kind: FaultKind, number: int, whole: Played) -> Played:
+    """The story with a crash at the write of that number, which ends as it does without."""
+    crashed = play(story.fault(kind, for_s=300, amount=number))
+    assert not crashed.broken, f"at write {number}: {crashed.broken[0]}"
+    assert crashed.ended == whole.ended, f"at write {number}"
+    # Who has not started by then need not go; nobody goes twice, nor anybody more.
+    assert max(crashed.stopped.values(), default=0) <= 1, f"at write {number}"
+    assert crashed.stopped.total() <= whole.stopped.total(), f"at write {number}"
+    return crashed
+
+
 @pytest.mark.parametrize("kind", ["kill_before_write", "kill_after_write"])
 @pytest.mark.parametrize("name", STORIES)
 def test_a_crash_at_any_write_ends_as_without_it(name: str, kind: FaultKind) -> None:
@@ -86,13 +100,25 @@ def test_a_crash_at_any_write_ends_as_without_it(name: str, kind: FaultKind) -> 
     whole = play(story)
     assert not whole.broken
     for number in range(1, 30):
-        crashed = play(story.fault(kind, for_s=300, amount=number))
-        assert not crashed.broken, f"at write {number}: {crashed.broken[0]}"
-        assert crashed.ended == whole.ended, f"at write {number}"
-        # Who has not started by then need not go; nobody goes twice, nor anybody more.
-        assert max(crashed.stopped.values(), default=0) <= 1, f"at write {number}"
-        assert crashed.stopped.total() <= whole.stopped.total(), f"at write {number}"
-        if not crashed.faults[kind]:
+        if not crash(story, kind, number, whole).faults[kind]:
             break
     else:
         pytest.fail("there is no end of its writes")
+
+
+@pytest.mark.parametrize("instead", [pytest.param(lambda *_: None, id="nobody goes on")])
+def test_a_law_sees(instead: object) -> None:
+    group = (
+        Story(until_s=20)
+        .cluster("a")
+        .queue("main", gpus=4)
+        .submit("g0", gpus=2, runs_s=3, group="g", group_size=2)
+        .submit("g1", gpus=2, runs_s=3, group="g", group_size=2)
+    )
+    whole = play(group)
+    assert crash(group, "kill_after_write", 1, whole).faults["kill_after_write"]
+    with (
+        mock.patch.object(cache, "forward_record", instead),
+        pytest.raises(AssertionError, match="groups are released whole or not at all"),
+    ):
+        crash(group, "kill_after_write", 1, whole)
