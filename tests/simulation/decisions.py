@@ -83,7 +83,9 @@ class Decisions(Numbers):
         if not self._has_heard(snapshot):
             return
         oracle = Oracle(snapshot, now_ms, self._trees, self._weights(), self._cell(snapshot))
-        if snapshot.reservations.made or decision.reservations.made:
+        # For whom others were displaced has a reservation also where it starts at once.
+        claimed = any(state.pending.get(one) for state in snapshot.queues.values() for one in snapshot.claims)
+        if claimed or snapshot.reservations.made or decision.reservations.made:
             # Which is a matter of its own.
             self._judge_reserved(oracle, decision)
             return
