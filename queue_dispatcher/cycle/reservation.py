@@ -76,6 +76,12 @@ class Reservation:
             return rank < self.rank
         return not self.is_claimed and (has_claim or rank[0] < self.rank[0])
 
+    def is_apart_from(self, other: "Reservation") -> bool:
+        """Whether others are displaced for both, in different clusters: each was reckoned with what is made
+        for it in its own, and whoever took what is made elsewhere would leave its own to nobody.
+        """
+        return self.is_claimed and other.is_claimed and self.cluster != other.cluster
+
 
 def has_claim(made: Iterable[Reservation], item: str) -> bool:
     """Whether others are displaced for the item, which holds one of these then."""
@@ -111,22 +117,26 @@ class Reservations:
     ) -> frozenset[str]:
         """The items for which estimators keep room that this one may use.
 
-        Of one that holds a reservation itself: all behind it in their order.
+        Of one that holds a reservation itself: also all that give way to it.
         """
-        if any(one.item.id == item for one in self.of(queue)):
-            before, is_claimed = self.before(item), has_claim(self.made, item)
+        own = next((one for one in self.of(queue) if one.item.id == item), None)
+        if own is not None:
+            after = self.behind(item)
             return frozenset(
                 one.item.id
-                for number, one in enumerate(self.made)
+                for one in self.made
                 if one.cluster
+                and not own.is_apart_from(one)
                 and (
-                    number >= before
-                    or one.is_behind(queue, rank, has_claim=is_claimed)
+                    one.item.id in after
+                    or one.is_behind(queue, rank, has_claim=own.is_claimed)
                     or one.is_passed_by(runtime_ms, now_ms)
                 )
             )
-        passed, own = self.passed_by(rank[0], runtime_ms, now_ms), self.of(queue)
-        behind = {one.item.id for one in own if one.cluster and one.is_behind(queue, rank, has_claim=False)}
+        passed, others = self.passed_by(rank[0], runtime_ms, now_ms), self.of(queue)
+        behind = {
+            one.item.id for one in others if one.cluster and one.is_behind(queue, rank, has_claim=False)
+        }
         return passed | behind if behind else passed
 
     def passed_by(self, priority: int, runtime_ms: int | None, now_ms: int) -> frozenset[str]:
@@ -142,10 +152,11 @@ class Reservations:
             )
         return found
 
-    def before(self, item: str) -> int:
-        """How many go before the item's own; all of them where it has none."""
-        places = (number for number, one in enumerate(self.made) if one.item.id == item)
-        return next(places, len(self.made))
+    def behind(self, item: str) -> frozenset[str]:
+        """The items whose reservations come after that of the item and give way to it, with itself."""
+        place = next(number for number, one in enumerate(self.made) if one.item.id == item)
+        own = self.made[place]
+        return frozenset(one.item.id for one in self.made[place:] if not own.is_apart_from(one))
 
 
 NO_RESERVATIONS = Reservations()

@@ -41,7 +41,7 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
     _forget(estimates, before, made)
     asking: list[Probing] = []
     endings: Endings | None = None
-    for number, one in enumerate(made):
+    for one in made:
         probe = own_probe(one.item, one.alternative)
         if not probe or len(one.item.members) > 1:
             continue
@@ -54,7 +54,7 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
             endings = _endings(state.cache)
         subjects = asked_about(state.cache, one.item, one.alternative)
         # Those behind it give way. If each gave way to the other, both would go back and forth.
-        through = frozenset(other.item.id for other in made[number:])
+        through = decision.reservations.behind(one.item.id)
         if one.is_claimed:
             # Others' reservations may have come to hold the room that was made for it.
             through |= decision.reservations.through(one.item.id, one.item.queue, one.rank, None, now.day_ms)
@@ -66,13 +66,13 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
 
 def _forget(estimates: Estimates, before: Reservations, made: Sequence[Reservation]) -> None:
     kept = {own_probe(one.item, one.alternative) for one in made}
-    items = {one.item.id for one in made}
     for one in before.made:
         probe = own_probe(one.item, one.alternative)
         if probe and probe not in kept:
             estimates.forget_earliest(probe)
-        if one.item.id not in items:
-            estimates.unreserve(one.item.id)
+    items = {one.item.id for one in made}
+    for uid in [uid for uid, _ in estimates.reservations() if uid not in items]:
+        estimates.unreserve(uid)
 
 
 def _hold(state: TurnState, estimates: Estimates, one: Reservation, probe: str) -> None:

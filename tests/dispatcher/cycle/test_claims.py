@@ -9,6 +9,7 @@ import pytest
 from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.reservation import Reservations
 from queue_dispatcher.cycle.snapshot import Verdict
 from tests.dispatcher.cycle.builders import BEST_EFFORT, Fleet, admitted, shape
 from tests.dispatcher.ledger.builders import charge, owns, queue, root
@@ -70,3 +71,31 @@ def test_a_claim_is_kept_while_it_is_asked_about() -> None:
     found.submit("a", "asked", shape(charge(gpu=8), probe="q"), gpu=8)
     (made,) = decided(found, "asked").reservations.made
     assert (made.item.id, made.is_claimed) == ("asked", True)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "claims", "passed"),
+    [
+        ("m1", ("first", "second"), {"second", "third"}),
+        ("m2", ("first", "second"), {"third"}),
+        # Who was not reckoned with it gives way wherever that is.
+        ("m2", ("first",), {"second", "third"}),
+    ],
+)
+def test_who_has_a_claim_uses_nothing_that_is_made_for_another_one_elsewhere(
+    cluster: str, claims: tuple[str, ...], passed: set[str]
+) -> None:
+    found = fleet()
+    for name in ("first", "second", "third"):
+        found.submit("a", name, gpu=1)
+    reservations = decided(found, "first", "second", "third").reservations
+    clusters = {"first": "m1", "second": cluster, "third": "m1"}
+    reservations = Reservations(
+        tuple(
+            replace(one, cluster=clusters[one.item.id], is_claimed=one.item.id in claims)
+            for one in reservations.made
+        )
+    )
+    first = reservations.made[0]
+    assert reservations.behind("first") == {"first"} | passed
+    assert reservations.through("first", "a", first.rank, None, found.now_ms) == {"first"} | passed
