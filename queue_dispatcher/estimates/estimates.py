@@ -231,11 +231,13 @@ class Estimates:
         """Nobody wants to know any more who has to end for it."""
         self.victims.pop(probe, None)
 
-    def foretell(self, probe: str, room: Earliest, *, elapsed_ms: int, day_ms: int) -> None:
+    def foretell(self, probe: str, room: Earliest, *, elapsed_ms: int, day_ms: int) -> Earliest:
         """Those are being ended that have to be for it: as if the estimators had said that there is room now,
         until they are asked when there is.
         """
-        self.earliest[probe] = EarliestAnswer(elapsed_ms, replace(room, at_ms=day_ms, workloads=()))
+        told = replace(room, at_ms=day_ms, workloads=())
+        self.earliest[probe] = EarliestAnswer(elapsed_ms, told)
+        return told
 
     def questions(self, probe: str) -> tuple[Question, ...] | None:
         """The questions of an earlier asking; None where they have to be made."""
@@ -324,7 +326,13 @@ class Estimates:
         # However much room is left, answers from before do not tell pods to keep off the nodes that are held;
         # of pods that are not known all of it is taken.
         self.verdicts.room_taken((earliest.cluster,), ())
+        self._room_taken_in((earliest.cluster,))
         return True
+
+    def _room_taken_in(self, clusters: Collection[str]) -> None:
+        """Who has to go there was said with the room that is taken now."""
+        for one in [one for one, answer in self.victims.items() if answer.is_of(clusters)]:
+            self.forget_victims(one)
 
     def unreserve(self, uid: str) -> None:
         """Hold no room for it any more, if any is held."""
@@ -393,10 +401,7 @@ class Estimates:
         for cluster, told in (pair for of in where.values() for pair in of.items()):
             nodes.setdefault(cluster, set()).update(node for _, node, _ in told)
         self.verdicts.admitted(probe, taken if places else None, nodes)
-        # Who has to go there was said with the room that it takes now.
-        into = {place.cluster for of in places.values() for place in of}
-        for one in [one for one, answer in self.victims.items() if answer.is_of(into)]:
-            self.forget_victims(one)
+        self._room_taken_in({place.cluster for of in places.values() for place in of})
         for (uid, name), question in zip(members.items(), self.questions(probe) or (), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
             gangs = gangs_of(question, name, places.get(uid, anywhere), where.get(uid, NOWHERE))

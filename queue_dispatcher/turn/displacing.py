@@ -18,7 +18,7 @@ there is none its claim is given up, so that nothing stands idle for what cannot
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, ClusterQueue
 from queue_dispatcher.bindings.phase import Moment
@@ -28,6 +28,7 @@ from queue_dispatcher.cache.claims import CLAIMED_MS, stopped_ms
 from queue_dispatcher.cache.ends import Displaced
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.actions import Decision, class_key
+from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.cycle.snapshot import Looks
@@ -122,8 +123,11 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
             state.displacements[item_id] = replace(one, since_ms=now.elapsed_ms, avoids=avoids)
         if is_over or lacking(ledger, capacity, queue, one.charge):
             state.void(item_id)
-        else:
-            ledger.charge(queue, one.charge)
+            continue
+        if one.is_void and one.plan.cluster not in one.avoids:
+            # What it lacked has come back before it was looked at: it may be asked about just now.
+            state.displacements[item_id] = replace(one, is_void=False)
+        ledger.charge(queue, one.charge)
 
 
 def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
@@ -140,20 +144,26 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
         if item_id not in looking:
             state.give_up(item_id)
     going = {displaced.by for displaced in state.cache.ends.displaced_by.values()}
+    # Who has a plan that is void is looked at alone: while what is kept for it may come to nothing, more
+    # would go for others than have to.
     due = (
         one
         for one in decision.preemptors
         if one.item.id not in going
+        and (not void or one.item.id in void)
         and (one.item.id not in again or (one.starts_in is not None and one.item.id not in plans))
         and _waits(state.cache, one.item)
     )
-    asking: list[Probing] = []
+    asking: list[_Look] = []
     for waiter in islice(due, MAX_LOOKS):
         if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
-            asking += _Look(state, waiter, now).look()
+            look = _Look(state, waiter, now)
+            if look.has_to_ask():
+                asking.append(look)
         elif waiter.starts_in is not None:
             _note_in_vain(state, waiter.item, now, AGAIN_MS)
-    return asking
+    # Once all plans have begun that can, as each keeps room.
+    return [probing for look in asking for probing in look.ask()]
 
 
 def _is_waiting(cache: Cache, item_id: str) -> bool:
@@ -176,21 +186,30 @@ def _waits(cache: Cache, item: Item) -> bool:
     return len(item.members) == 1 and bool(entry.line) and not entry.item.is_growth
 
 
+class _Question(NamedTuple):
+    """Who has to go for what is charged so, of those that may?"""
+
+    way: Alternative
+    probe: str
+    preemptor: Preemptor
+    may_go: Sequence[Candidate]
+
+
 class _Look:
     """A look for a plan for one workload."""
 
     def __init__(self, state: TurnState, waiter: Waiter, now: Moment) -> None:
         self._state, self._cache, self._item, self._now = state, state.cache, waiter.item, now
-        self._ways, self._starts_in = waiter.ways, waiter.starts_in
+        self._ways, self._starts_in, self._rank = waiter.ways, waiter.starts_in, waiter.rank
         self._queue = self._cache.queues.queues.cluster_queues[self._item.queue]
         # Those of which it is not known yet what they come to, with what is to be asked for that.
-        self._asking: dict[int, list[Probing]] = {}
+        self._asking: dict[int, _Question | None] = {}
         self._before = state.displacements.get(self._item.id)
         self._ledger, self._capacity = _ledger_then(state, now, until=self._item.id), _capacity(state)
 
-    def look(self) -> list[Probing]:
-        """Begin the best plan, of all ways to charge it, unless it starts all the same; else what is to be
-        asked to find that out.
+    def has_to_ask(self) -> bool:
+        """Begin the best plan, of all ways to charge it, unless it starts all the same; whether it has to
+        `ask` to find that out.
         """
         self._state.over_budget.pop(self._item.id, None)
         plans = [
@@ -199,7 +218,7 @@ class _Look:
         outcomes = [self._outcome(number, plan) for number, plan in enumerate(plans)]
         best = chosen(outcomes, self._queue.fungibility)
         if best in self._asking:
-            return [probing for asking in self._asking.values() for probing in asking]
+            return True
         plan = plans[best] if best is not None else None
         if best is not None and plan is not None and plan.victims:
             self._state.displaces_again_ms[self._item.id] = self._now.elapsed_ms + AGAIN_MS
@@ -210,7 +229,12 @@ class _Look:
             _note_in_vain(self._state, self._item, self._now, AGAIN_MS)
         else:
             self._give_up(AGAIN_MS)
-        return []
+        return False
+
+    def ask(self) -> list[Probing]:
+        """What is to be asked."""
+        asked = (self._asked(question) for question in self._asking.values() if question is not None)
+        return [probing for probing in asked if probing is not None]
 
     def _give_up(self, again_ms: int) -> None:
         """Nothing that could be done would let it start: its claim ends, if it has one."""
@@ -243,7 +267,7 @@ class _Look:
         short = short_of(self._ledger, self._capacity, preemptor)
         if self._is_yielding(queues_of(self._ledger, preemptor, short)):
             # What gives pods up for somebody else may have more to give once that is written.
-            self._asking[number] = []
+            self._asking[number] = None
             return None
         may_go = self._candidates(preemptor, short)
         if not may_go and before is None:
@@ -253,7 +277,7 @@ class _Look:
         if estimates is not None and probe:
             known = estimates.victims.get(probe)
             if known is None or self._now.elapsed_ms - known.told_ms > FRESH_MS:
-                self._asking[number] = self._asked(way, probe, preemptor, may_go)
+                self._asking[number] = _Question(way, probe, preemptor, may_go)
                 return None
             if before is not None and not before.is_void and known.is_silent(before.plan.cluster):
                 return Plan(before.plan.cluster, ())
@@ -285,13 +309,11 @@ class _Look:
         # Pods beyond a minimum come back by growing, and nobody is displaced for that.
         return [one for one in found if one.pods or before.isdisjoint(one.members)]
 
-    def _asked(
-        self, way: Alternative, probe: str, preemptor: Preemptor, may_go: Sequence[Candidate]
-    ) -> list[Probing]:
+    def _asked(self, question: "_Question") -> Probing | None:
         estimates, now = self._state.estimates, self._now
         assert estimates is not None
         leaving: dict[str, list[Ending]] = {}
-        in_order = permitted(self._ledger, self._capacity, preemptor, may_go)
+        in_order = permitted(self._ledger, self._capacity, question.preemptor, question.may_go)
         place = {one.id: number for number, one in enumerate(in_order)}
         for cluster, workload in self._before.places if self._before is not None else ():
             leaving.setdefault(cluster, []).append(Ending(workload, -1))
@@ -300,10 +322,19 @@ class _Look:
             ending = Ending(entry.binding.workload, place[one.id], one.pods, kept)
             leaving.setdefault(cluster, []).append(ending)
         endings = {cluster: tuple(of) for cluster, of in leaving.items()}
-        subjects = asked_about(self._cache, self._item, way)
-        own = frozenset((self._item.id,))
-        probing = estimates.ask_victims(probe, subjects, endings, day_ms=now.day_ms, through=own)
-        return [probing] if probing is not None else []
+        subjects, through = asked_about(self._cache, self._item, question.way), self._through()
+        return estimates.ask_victims(question.probe, subjects, endings, day_ms=now.day_ms, through=through)
+
+    def _through(self) -> frozenset[str]:
+        """For whom room is kept that it may use: itself, and if others go for it already those that wait
+        behind it. Plans in its cluster that were begun after its own were reckoned with that.
+        """
+        state, item, before = self._state, self._item, self._before
+        if before is None:
+            return frozenset((item.id,))
+        begun = [of for of, one in state.displacements.items() if one.plan.cluster == before.plan.cluster]
+        later = frozenset(begun[begun.index(item.id) :])
+        return later | state.reservations.through(item.id, item.queue, self._rank, None, self._now.day_ms)
 
     def _offers(self, known: VictimsAnswer, may_go: Sequence[Candidate]) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
@@ -360,9 +391,14 @@ class _Look:
             return
         known = state.estimates.victims.get(probe)
         room = known.rooms.get(plan.cluster) if known is not None else None
+        if room is None and known is not None and plan.cluster in known.fits:
+            # It has room there and lacks quota: as that comes back for it, the room has to be there still.
+            room = Earliest(plan.cluster, now.day_ms, 0)
         state.estimates.forget_victims(probe)
         if room is not None:
-            state.estimates.foretell(probe, room, elapsed_ms=now.elapsed_ms, day_ms=now.day_ms)
+            told = state.estimates.foretell(probe, room, elapsed_ms=now.elapsed_ms, day_ms=now.day_ms)
+            # At once: what others were told before might let them start as soon as quota comes back.
+            state.estimates.reserve(item.id, self._cache.entries[item.id].binding.workload.name, probe, told)
 
 
 def _capacity(state: TurnState) -> dict[Cell, int]:

@@ -132,6 +132,10 @@ class Replica:
             return {}
         return {uid: held.earliest for uid, held in estimates.reservations()}
 
+    def displacing(self) -> frozenset[str]:
+        """By uid, those for whom it displaces others."""
+        return frozenset(self._run.turns.state.displacements) if self._run is not None else frozenset()
+
     def states(self) -> dict[str, str]:
         """What whoever looks is told of each binding, by key: its state in one word, and notes."""
         if self._run is None:

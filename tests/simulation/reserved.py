@@ -39,7 +39,8 @@ class Reserved(Decisions):
         if leader is None:
             return
         made = {one.item.id for one in leader.reservations() if one.cluster}
-        for uid in leader.held_rooms().keys() - made:
+        # For whom a plan has just been made it is kept before that is decided on.
+        for uid in leader.held_rooms().keys() - made - leader.displacing():
             self._break(_KEPT, uid, "the estimators keep room for who has no reservation of it")
 
     def _judge_reserved(self, oracle: Oracle, decision: Decision) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.writes import Write
@@ -399,6 +401,34 @@ def test_the_room_is_held_until_the_pods_of_the_victims_have_gone() -> None:
     made.room_appears("m1")
     settle(made)
     assert (made.is_held("urgent"), made.is_held("other")) == (False, True)
+
+
+def test_the_room_is_held_before_the_first_one_goes() -> None:
+    """Else who was told before that it fits would start in it, with what comes back of quota."""
+    made = in_two_clusters(m1=("a2",))
+    made.submit("urgent", replicas=4, said={"fairway.dev/class": "high"}, together=4)
+    for _ in range(2):
+        for probing in turn(made.state, (), made.now).probings:
+            made.answer(probing)
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert made.state.displacements
+    assert [(uid, held.earliest.cluster) for uid, held in estimates.reservations()] == [("urgent", "m1")]
+    made.delete("urgent")
+    made.turn()
+    assert (displaced(made), [*estimates.reservations()]) == ([], [])
+
+
+def test_the_room_is_held_where_only_quota_is_lacking() -> None:
+    """Else another one may start in it, while what was displaced elsewhere still holds what there is."""
+    made = in_two_clusters()
+    rooms = (ClusterRoom("m1", 0), ClusterRoom("m2", 4))
+    with mock.patch.object(made, "_ending", return_value=rooms):
+        urgent_comes(made)
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert len(displaced(made)) == 1
+    assert [(uid, held.earliest.cluster) for uid, held in estimates.reservations()] == [("urgent", "m2")]
 
 
 def test_an_answer_about_whom_nobody_may_displace_any_more_is_no_plan() -> None:

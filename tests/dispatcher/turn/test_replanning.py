@@ -3,11 +3,13 @@ idle for what cannot start there.
 """
 
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
-from queue_dispatcher.turn.displacing import MAX_TRIES, claims_of
+from queue_dispatcher.estimates.estimates import Probing
+from queue_dispatcher.turn.displacing import MAX_TRIES, claims_of, keep_displacements
 from tests.dispatcher.scenarios.objects import service_class
 from tests.dispatcher.turn.builders import Plane
 from tests.dispatcher.turn.test_displacing import (
@@ -220,3 +222,81 @@ def test_few_plans_are_made_one_after_the_other() -> None:
         made.passes(15)
     assert displaced(made) == names[:MAX_TRIES]
     assert not has_claim(made, "urgent")
+
+
+def looks(made: Plane, happens: Callable[[], object], for_s: float) -> list[tuple[str, set[str]]]:
+    """About whom it was asked who has to go while it happens, and the room kept for whom each may use."""
+    found: list[tuple[str, set[str]]] = []
+
+    def heard(probing: Probing) -> None:
+        if probing.of_choice:
+            found.append((probing.subjects[0].binding.workload.name, set(probing.through)))
+        Plane.answer(made, probing)
+
+    with mock.patch.object(made, "answer", heard):
+        happens()
+        made.passes(for_s)
+    return found
+
+
+def high_come(made: Plane, *names: str) -> None:
+    for name in names:
+        made.submit(name, replicas=4, said={"fairway.dev/class": "high"}, together=4)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "goes", "uses"), [("m1", "a1", {"urgent", "later"}), ("m2", "b1", {"urgent"})]
+)
+def test_who_looks_again_uses_what_is_kept_for_those_that_were_reckoned_with_it(
+    cluster: str, goes: str, uses: set[str]
+) -> None:
+    """They have yet to be left that room; else its own would seem too little."""
+    made = in_one()
+    made.needed = {**made.needed, "later": {cluster: (goes,)}}
+    found = looks(made, lambda: high_come(made, "later"), 10)
+    assert found[0] == ("later", {"later"})
+    assert [uses_then for name, uses_then in found if name == "urgent"] == [uses]
+    assert displaced(made) == ["a2", goes]
+
+
+def test_of_two_in_one_cluster_the_second_is_asked_about_again_once_the_first_has_begun() -> None:
+    """What was said of it before knows nothing of what is kept for the first."""
+    made = in_two_clusters(m1=())
+    made.needed = {"one": {"m1": ("a2",)}, "two": {"m1": ("a1",)}}
+    found = looks(made, lambda: high_come(made, "one", "two"), 5)
+    assert [name for name, _ in found] == ["one", "two", "two"]
+    assert displaced(made) == ["a2", "a1"]
+
+
+def test_nobody_else_goes_while_it_is_not_known_what_becomes_of_a_plan_that_is_void() -> None:
+    """What is kept for it may be anybody's then."""
+    made = in_one()
+    made.needed = {"other": {"m2": ("b2",)}}
+    made.feed(SERVICE_CLASSES, service_class("higher", 20))
+    made.rooms = {"m1": 4, "m2": 0}
+
+    def come() -> None:
+        made.submit("first", replicas=4, said={"fairway.dev/class": "higher"})
+        made.submit("other", replicas=2, said={"fairway.dev/class": "higher"}, together=2)
+
+    assert looks(made, come, 1) == []
+    assert not made.is_held("first")
+    # The one that is void first, and the other one in a turn after that.
+    assert [looks(made, made.turn, 1) for _ in range(2)] == [[("urgent", {"urgent"})], [("other", {"other"})]]
+    settle(made)
+    assert (displaced(made), made.is_held("other")) == (["a2", "b2"], False)
+
+
+def test_a_plan_is_void_no_more_where_what_it_lacked_has_come_back() -> None:
+    """Else it would be given up while it is asked whether it fits now, as it looks for no plan then."""
+    made = in_one()
+    made.feed(SERVICE_CLASSES, service_class("higher", 20))
+    made.rooms = {"m1": 4, "m2": 0}
+    comes(made, "first", 4, "higher")
+    assert not made.is_held("first")
+    keep_displacements(made.state, made.now)
+    assert made.state.displacements["urgent"].is_void
+    made.delete("b1")
+    made.cache.settle()
+    keep_displacements(made.state, made.now)
+    assert not made.state.displacements["urgent"].is_void
