@@ -1,17 +1,19 @@
 """``python -m tests.preemptions --count 100000``: see the package."""
 
 import argparse
+import contextlib
 import multiprocessing
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tests.preemptions.fleet import Counted, Fleet
+from tests.preemptions.fleet import Fleet
+from tests.preemptions.judging import Counted
 
 _AT_ONCE: Final = 20
-_MOST_FAULTS: Final = 20
-"""So many are told."""
+"""So many are played between two lines that tell what has come of all of them so far."""
 
 
 def played(seed: int) -> Counted:
@@ -20,32 +22,47 @@ def played(seed: int) -> Counted:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if nothing happened that must not."""
+    """0 if nothing happened that must not, as far as it came until Ctrl-C."""
     parser = argparse.ArgumentParser(description="Count what comes of displacing.")
     parser.add_argument("--count", type=int, default=1_000, help="so many workloads are displaced at least")
     parser.add_argument("--seed", type=int, default=0, help="that of the first fleet; the others count on")
     parser.add_argument("--at-once", type=int, default=1, help="how many are played side by side")
     asked = parser.parse_args(arguments)
-    began_s = time.monotonic()
-    found = _found(asked.count, asked.seed, asked.at_once)
-    _say(f"{found.seeds} fleets, {found.displaced} displaced, {time.monotonic() - began_s:.0f} s")
-    for outcome, number in sorted(found.outcomes.items()):
-        _say(f"  {number:8} {outcome}")
-    for fault in found.faults[:_MOST_FAULTS]:
-        _say(f"  {fault}")
+    began_s, found = time.monotonic(), Counted()
+    with contextlib.suppress(KeyboardInterrupt):
+        for one in _fleets(asked.count, asked.seed, asked.at_once):
+            found.add(one)
+            for fault in one.faults:
+                _say(fault)
+            if not found.fleets % _AT_ONCE:
+                _say(_told(found, began_s))
+    _say(_told(found, began_s))
     _say(f"{len(found.faults)} faults" if found.faults else "nothing that must not be")
     return 1 if found.faults else 0
 
 
-def _found(count: int, seed: int, at_once: int) -> Counted:
-    found = Counted()
-    with multiprocessing.Pool(at_once) as pool:
-        while found.displaced < count:
+def _fleets(count: int, seed: int, at_once: int) -> Iterator[Counted]:
+    """What came of each, in the order of their seeds, until so many have been displaced."""
+    displaced = 0
+    with multiprocessing.Pool(at_once, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        while displaced < count:
             for one in pool.imap(played, range(seed, seed + _AT_ONCE)):
-                found.add(one)
+                displaced += one.displaced
+                yield one
             seed += _AT_ONCE
-            _say(f"{found.seeds} fleets, {found.displaced} displaced")
-    return found
+
+
+def _told(found: Counted, began_s: float) -> str:
+    counted = (
+        f"{found.fleets} fleets",
+        f"{found.displaced} displaced",
+        *(f"{number} {outcome}" for outcome, number in sorted(found.outcomes.items()) if number),
+        f"{found.returned} displaced in turn",
+        f"{found.ping_pong} of them though nothing had changed",
+        f"{found.late} displaced in quiet",
+        f"{len(found.faults)} faults",
+    )
+    return f"{time.monotonic() - began_s:.0f} s: " + ", ".join(counted)
 
 
 def _say(text: str) -> None:

@@ -1,0 +1,232 @@
+"""What has come of each plan, judged by where pods are and by who had more right to the room, not by what the
+dispatcher tells of it.
+
+All is counted in GPUs, of which a workload takes so many of one cluster and of the quota of the tree.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from queue_dispatcher.cache.claims import CLAIMED_MS
+
+Rank = tuple[int, str]
+"""Priority, negated, and when it came: the least goes first in its queue."""
+
+PLANS: Final = "plans"
+STARTED: Final = "started"
+HANDED: Final = "room taken by more right"
+CALLED_OFF: Final = "called off before anybody had gone"
+WITHDRAWN: Final = "its workload was deleted"
+STAYED: Final = "pods stayed"
+LOST: Final = "lost"
+UNDER_WAY: Final = "under way in the end"
+
+
+@dataclass
+class Counted:
+    """What came of the plans. ``returned``: displaced for somebody that had been displaced for it, whatever
+    had come or ended meanwhile; ``ping_pong``: where nothing had; ``late``: displaced though nothing came or
+    ended for long. ``faults``: what must not be.
+    """
+
+    fleets: int = 0
+    displaced: int = 0
+    returned: int = 0
+    ping_pong: int = 0
+    late: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, other: "Counted") -> None:
+        """Both together."""
+        self.fleets += other.fleets
+        self.displaced += other.displaced
+        self.returned += other.returned
+        self.ping_pong += other.ping_pong
+        self.late += other.late
+        self.outcomes += other.outcomes
+        self.faults += other.faults
+
+
+@dataclass
+class Pods:
+    """Where pods are. ``quota``: of the tree; ``sizes``: of the clusters, by name. ``asks``: by workload, how
+    many GPUs it takes. ``running``: by cluster and workload, how many; ``going``: by both and since when,
+    of those that were displaced, how many are not gone yet.
+    """
+
+    quota: int
+    sizes: dict[str, int]
+    asks: dict[str, int] = field(default_factory=dict)
+    running: dict[str, Counter[str]] = field(default_factory=dict)
+    going: dict[str, Counter[tuple[str, int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.running = {name: Counter() for name in self.sizes}
+        self.going = {name: Counter() for name in self.sizes}
+
+    def held(self, cluster: str) -> int:
+        """How many GPUs of it have pods."""
+        return self.running[cluster].total() + self.going[cluster].total()
+
+    def where(self, name: str) -> str:
+        """The cluster in which it runs, empty for none."""
+        return next((cluster for cluster, of in self.running.items() if of[name]), "")
+
+
+@dataclass
+class _Plan:
+    """A plan under way. ``place``: of its workload among those that have plans, by when the first was made.
+    ``reckoned``: those that went before it when it was made, and in which clusters. ``gone``: how many have
+    been displaced by it; ``has_claim``: or by one before it. ``passed``: those of more right that have
+    started since.
+    """
+
+    workload: str
+    queue: str
+    rank: Rank
+    cluster: str
+    place: int
+    reckoned: dict[str, str]
+    has_claim: bool
+    gone: int = 0
+    passed: set[str] = field(default_factory=set)
+
+
+class Judging:
+    """Follows the plans of one fleet."""
+
+    def __init__(self, pods: Pods, counted: Counted, fault: Callable[[str], None]) -> None:
+        """``fault``: is told what must not be."""
+        self._pods = pods
+        self._counted = counted
+        self._fault = fault
+        self._plans: dict[str, _Plan] = {}
+        self._places = 0
+
+    def __contains__(self, workload: str) -> bool:
+        return workload in self._plans
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plans)
+
+    def begun(self, workload: str, queue: str, rank: Rank, cluster: str, now_ms: int) -> None:
+        """A plan is made for it, perhaps in place of another one."""
+        self._counted.outcomes[PLANS] += 1
+        before = self._plans.get(workload)
+        if before is not None:
+            self.ended(workload, now_ms)
+        self._places += 1
+        place = before.place if before is not None else self._places
+        has_claim = before is not None and before.has_claim
+        reckoned = {one.workload: one.cluster for one in self._plans.values() if one.place < place}
+        self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim)
+
+    def displaced(self, by: str) -> None:
+        """Somebody was, by the plan for that workload."""
+        self._plans[by].gone += 1
+        self._plans[by].has_claim = True
+
+    def started(self, workload: str, queue: str, rank: Rank) -> None:
+        """It was released."""
+        own = self._plans.pop(workload, None)
+        for one in self._plans.values():
+            # Also what goes before those that this one comes after: they have it back of this one.
+            if any(_goes_before(queue, rank, own, of) for of in (one, *self._before(one))):
+                one.passed.add(workload)
+        if own is not None:
+            self._counted.outcomes[STARTED] += 1
+
+    def withdrawn(self, workload: str) -> None:
+        """Whoever submitted it has deleted it."""
+        if self._plans.pop(workload, None) is not None:
+            self._counted.outcomes[WITHDRAWN] += 1
+
+    def ended(self, workload: str, now_ms: int) -> None:
+        """It has that plan no more, and has not started."""
+        plan = self._plans.pop(workload)
+        outcome = self._outcome(plan, now_ms) if plan.gone else CALLED_OFF
+        self._counted.outcomes[outcome] += 1
+        if outcome == LOST:
+            self._fault(f"{workload} did not start, though {plan.gone} had gone for it")
+
+    def over(self) -> None:
+        """Nothing happens any more."""
+        self._counted.outcomes[UNDER_WAY] += len(self._plans)
+
+    def _outcome(self, plan: _Plan, now_ms: int) -> str:
+        """Who is in its way: nobody, then it was called off for nothing; or those of more right, and pods
+        that outlive the claim, without which it would have room.
+        """
+        asks, pods = self._pods.asks[plan.workload], self._pods
+        rights = self._before(plan)
+        left, passed, stays = [], [], []
+        for cluster in (plan.cluster, ""):
+            clusters = [cluster] if cluster else list(pods.sizes)
+            there = pods.sizes[cluster] if cluster else pods.quota
+            running = sum((pods.running[one] for one in clusters), Counter[str]())
+            # What is to go is charged no more.
+            going = pods.going[cluster] if cluster else {}
+            stuck = sum(gpus for (_, since_ms), gpus in going.items() if now_ms - since_ms >= CLAIMED_MS)
+            claimed = [one.workload for one in rights if cluster in ("", one.cluster)]
+            left.append(there - running.total() - stuck - sum(pods.asks[one] for one in claimed))
+            came = {*claimed, *(one for one in plan.passed if running[one])}
+            passed.append(sum(pods.asks[one] for one in came if not self._is_reckoned(plan, one, cluster)))
+            stays.append(stuck)
+        if asks <= min(left):
+            return LOST
+        if asks <= min(map(sum, zip(left, passed, strict=True))):
+            return HANDED
+        return STAYED if asks <= min(map(sum, zip(left, passed, stays, strict=True))) else LOST
+
+    def _before(self, plan: _Plan) -> list[_Plan]:
+        """Those under way of more right."""
+        return [
+            one
+            for one in self._plans.values()
+            if one.has_claim and _goes_before(one.queue, one.rank, one, plan)
+        ]
+
+    def _is_reckoned(self, plan: _Plan, workload: str, cluster: str) -> bool:
+        """Whether the plan had been made for what that workload leaves."""
+        return workload in plan.reckoned and cluster in ("", plan.reckoned[workload])
+
+
+def _goes_before(queue: str, rank: Rank, own: _Plan | None, other: _Plan) -> bool:
+    """Whether a workload with or without a plan has more right than who has the other one: in one queue who
+    goes first there, of two queues for whom the first plan was made before.
+    """
+    if queue == other.queue:
+        return rank < other.rank
+    return own is not None and own.has_claim and own.place < other.place
+
+
+class Displaced:
+    """Who has been displaced for whom."""
+
+    def __init__(self) -> None:
+        self._pairs: set[tuple[str, str]] = set()
+        self._by: dict[str, set[str]] = {}
+
+    def forget(self) -> None:
+        """Something has come or ended: that may give rights anew."""
+        self._by.clear()
+
+    def displaced(self, name: str, by: str) -> tuple[bool, bool]:
+        """It was. Whether the other one had ever been for it; whether it had, directly or through others,
+        since something came or ended.
+        """
+        self._by.setdefault(name, set()).add(by)
+        self._pairs.add((name, by))
+        return (by, name) in self._pairs, name in self._reached(by)
+
+    def _reached(self, start: str) -> Collection[str]:
+        found, left = set[str](), [start]
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += self._by.get(one, ())
+        return found
