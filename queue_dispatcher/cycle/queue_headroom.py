@@ -55,12 +55,14 @@ class Bounds:
 class _Left:
     """What was left of a cell for a queue when somebody looked.
 
-    ``ceiling``: up to which sum of all that is spent charges to the queue are known to fit. ``rises``: the
-    sum of all that is given back from which on what was refused for want of this cell may fit.
+    ``ceiling``: up to which sum of all that is spent charges to the queue are known to fit. ``lacked``: the
+    least that was refused for want of this cell; ``rises``: the sum of all that is given back from which on
+    it may fit.
     """
 
     amount: int
     ceiling: int
+    lacked: float = inf
     rises: float = inf
 
 
@@ -116,19 +118,27 @@ class QueueHeadroom:
         spent, returned, cells = headroom.spent, headroom.returned, self._cells
         for cell, left in cells.items():
             if returned.get(cell, 0) >= left.rises:
-                return False
+                # What was given back was mostly given to others, or is not for this queue.
+                self._read(headroom, cell, left)
+                if left.amount >= left.lacked:
+                    return False
         for cell, amount in charge:
-            left, before = cells[cell], spent.get(cell, 0)
-            if amount + before > left.ceiling:
+            left = cells[cell]
+            if amount + spent.get(cell, 0) > left.ceiling:
                 # More may be left than that: what was given back since, or was taken from others alone.
-                left.amount = headroom.available(self._queue, self._path, cell)
+                self._read(headroom, cell, left)
                 if amount > left.amount:
                     return False
-                left.ceiling = before + left.amount
         for cell, flow in self._distances.items():
             if self._flow(headroom, cell) != flow:
                 return False
         return self.is_told_the_same(headroom)
+
+    def _read(self, headroom: Headroom, cell: Cell, left: _Left) -> None:
+        """What is left now, before anything is taken."""
+        left.amount = headroom.available(self._queue, self._path, cell)
+        left.ceiling = headroom.spent.get(cell, 0) + left.amount
+        left.rises = headroom.returned.get(cell, 0) + left.lacked - left.amount
 
     def is_told_the_same(self, headroom: Headroom) -> bool:
         """Whether verdicts and capacities are those of the cycle before, as far as they were read."""
@@ -417,7 +427,9 @@ class QueueHeadroom:
             left = self._cells[cell] = _Left(there, headroom.spent.get(cell, 0) + there)
         if amount <= left.amount:
             return True
-        left.rises = min(left.rises, headroom.returned.get(cell, 0) + amount - left.amount)
+        if amount < left.lacked:
+            left.lacked = amount
+            left.rises = headroom.returned.get(cell, 0) + amount - left.amount
         return False
 
     def _is_possible(self, alternative: Alternative) -> bool:
