@@ -27,6 +27,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.charges import BindingCharge
 from queue_dispatcher.cache.ends import expected_end_ms
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.leaving import Ending, Leaving
 from queue_dispatcher.cycle.endings import Endings
 
 
@@ -74,6 +75,8 @@ class RunningSet:
         """Placed a moment ago, the first first: Karmada counts what runs only once it does."""
         self.endings = Endings()
         """When it gives back what it is charged."""
+        self.leaving = Leaving()
+        """The same by clusters."""
         self._running: dict[str, Running] = {}
         # By cluster, what was released and is placed there; and where each is.
         self._placed: dict[str, set[str]] = {}
@@ -161,6 +164,7 @@ class RunningSet:
         self._place(uid, clusters)
         if charged is None:
             self.endings.drop(uid)
+            self.leaving.drop(uid)
             return
         since_ms = record.admitted_ms if record is not None else binding.created_ms
         # What is suspended goes at once.
@@ -173,6 +177,10 @@ class RunningSet:
             self.endings.drop(uid)
         else:
             self.endings.put(uid, charged.queue, charged.charge, ends_ms)
+        if ends_ms is None:
+            self.leaving.drop(uid)
+        else:
+            self.leaving.put(uid, clusters, Ending(binding.workload, ends_ms))
         self._running[uid] = running = Running(
             uid,
             charged,
@@ -190,6 +198,7 @@ class RunningSet:
         for uids in (*released, self.outgrown, self.gone, *started):
             uids.discard(uid)
         self.endings.drop(uid)
+        self.leaving.drop(uid)
         self.recent.pop(uid, None)
         self._forget(uid)
         self._place(uid, ())

@@ -16,10 +16,11 @@ then, as it does where there are no estimators.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from fairway.capacity.v1 import capacity_pb2 as pb
-from queue_dispatcher.bindings.binding import Binding, WorkloadReference
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import (
@@ -49,17 +50,6 @@ SETTLES_MS = 15_000
 LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 """Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
-
-
-class Ending(NamedTuple):
-    """When a workload ends at the latest, epoch milliseconds. ``surplus``: of one that can be ended, so many
-    of its pods may go at most, of those ``kept`` that its cluster keeps there, while it runs on; else 0.
-    """
-
-    workload: WorkloadReference
-    at_ms: int
-    surplus: int = 0
-    kept: int = 0
 
 
 Endings = Mapping[str, Sequence[Ending]]

@@ -17,10 +17,11 @@ from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.estimates.endpoints import Endpoints
-from queue_dispatcher.estimates.estimates import Ending, Endings
+from queue_dispatcher.estimates.estimates import Endings
 from queue_dispatcher.estimates.placements import PLACEMENTS, clear_nonsense, room_of, short
 from queue_dispatcher.estimates.promise_requests import Told, named, requests_of
 from queue_dispatcher.estimates.promised import Lists

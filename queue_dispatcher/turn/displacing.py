@@ -27,13 +27,14 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.claims import CLAIMED_MS, stopped_ms
 from queue_dispatcher.cache.ends import Displaced
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.cycle.actions import Decision, class_key
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.cycle.snapshot import Looks
 from queue_dispatcher.cycle.waiter import Waiter
-from queue_dispatcher.estimates.estimates import Ending, Probing
+from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
 from queue_dispatcher.ledger.cells import Cell

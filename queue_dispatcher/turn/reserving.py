@@ -12,7 +12,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.reservation import Reservation, Reservations, own_probe
-from queue_dispatcher.estimates.estimates import Ending, Endings, Estimates, Probing
+from queue_dispatcher.estimates.estimates import Endings, Estimates, Probing
 from queue_dispatcher.turn.probing import asked_about
 from queue_dispatcher.turn.state import TurnState
 
@@ -87,12 +87,5 @@ def _hold(state: TurnState, estimates: Estimates, one: Reservation, probe: str) 
 
 def _endings(cache: Cache) -> Endings:
     """By cluster, what runs there and is known to end, and when."""
-    at_ms, entries = cache.running.endings.at_ms, cache.entries
-    return {
-        cluster: tuple(
-            Ending(entries[uid].binding.workload, ends_ms)
-            for uid in sorted(cache.running.on(cluster))
-            if (ends_ms := at_ms(uid)) is not None
-        )
-        for cluster in cache.running.clusters
-    }
+    running = cache.running
+    return {cluster: tuple(running.leaving.of(cluster)) for cluster in running.clusters}

@@ -16,8 +16,9 @@ import msgspec
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Ending, Endings
+from queue_dispatcher.estimates.estimates import Endings
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from sandbox.simulation.coming_room import Choice, RunningPod, earliest_room, victims_room

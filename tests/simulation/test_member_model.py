@@ -8,8 +8,8 @@ import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Ending
 from queue_dispatcher.estimates.promised import Promised
 from sandbox.simulation.errors import Unavailable
 from sandbox.simulation.estimators import Estimators, Failing

@@ -9,12 +9,13 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.errors import NotFound
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import earliest_probe, probe_through
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.earliest import MAX_EARLIEST, NOBODY_SAYS, EarliestAnswer, answer_of
-from queue_dispatcher.estimates.estimates import Answered, Ending, Endings, Estimates, Subject
+from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Subject
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.estimates.subjects import question_about
 from queue_dispatcher.workloads.placement import Placement

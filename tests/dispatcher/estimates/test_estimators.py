@@ -14,10 +14,10 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cache.leaving import Ending
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Ending
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators
 from queue_dispatcher.estimates.placements import room_of
 from queue_dispatcher.estimates.promise_requests import name_of
