@@ -29,6 +29,7 @@ from queue_dispatcher.cycle.growth import Growth, has_room, waiting_for
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
+from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import (
@@ -84,6 +85,7 @@ class AdmissionCycles:
             self._classes: dict[str, Sequence[PendingClass]] = {}
             self._backlog = Backlog(snapshot.ledger.tree)
             self._bounds: Bounds | None = None
+            self._lines = Lines()
         # Whatever a cycle leaves behind that does not come to its end is not looked at again.
         self._ledger = None
         self._flows = Flows(snapshot, self._flows)
@@ -95,7 +97,7 @@ class AdmissionCycles:
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
         begun: list[QueueHead] = []
-        reserving = yield from _reserving(snapshot, headroom, self._heads.values(), now_ms)
+        reserving = yield from _reserving(snapshot, headroom, self._heads.values(), self._lines, now_ms)
         headroom.reserve(reserving)
         outcome.reserved, outcome.now_ms = reserving.kept, now_ms
         preemptors = yield from _preemptors(headroom, self._heads.values())
@@ -138,7 +140,7 @@ class AdmissionCycles:
     ) -> Iterator[None]:
         """Find the heads of all queues, before anything is taken."""
         heads, classes, backlog, paths = self._heads, self._classes, self._backlog, snapshot.ledger.tree.paths
-        queues, bounds = snapshot.queues, self._bounds
+        queues, bounds, lines = snapshot.queues, self._bounds, self._lines
         is_within = bounds is not None and bounds.hold(headroom)
         if bounds is None or not is_within:
             bounds = Bounds({}, {})
@@ -146,6 +148,7 @@ class AdmissionCycles:
             del classes[name]
             if heads.pop(name, None) is not None:
                 backlog.forget(name)
+                lines.drop(name)
         for number, (name, state) in enumerate(queues.items()):
             if not number % _PACE:
                 yield
@@ -157,6 +160,7 @@ class AdmissionCycles:
                 classes[name] = state.pending.classes(now_ms)
                 if heads.pop(name, None) is not None:
                     backlog.forget(name)
+                    lines.drop(name)
                 continue
             head = heads.get(name)
             if head is None:
@@ -166,6 +170,7 @@ class AdmissionCycles:
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
                 head.slack(bounds)
+                lines.drop(name)
             elif not is_within:
                 head.slack(bounds)
             if head.found is not None:
@@ -383,10 +388,13 @@ class _Cycle:
 
 
 def _reserving(
-    snapshot: Snapshot, headroom: Headroom, heads: Collection[QueueHead], now_ms: int
+    snapshot: Snapshot, headroom: Headroom, heads: Collection[QueueHead], standing: Lines, now_ms: int
 ) -> Generator[None, None, Reserving]:
     """With the reservations of those that find no room, before anything is taken, and of those that held one
     and are asked about anew.
+
+    ``standing``: lines of those heads that are as in the cycle before, of which only those are looked at that
+    are not among them; all, where anybody has a claim, to find who has.
     """
     claims = snapshot.claims
     reserving = Reserving(
@@ -399,13 +407,18 @@ def _reserving(
         now_ms,
     )
     lines: list[Line] = []
-    for number, head in enumerate(heads):
+    for number, head in enumerate([head for head in heads if claims or head.name not in standing]):
         if not number % _SHORT_PACE:
             yield
         line = head.due_waiters(headroom, now_ms, claims)
+        if line is not None and line.pick is not None:
+            if standing.get(head.name) is not line:
+                standing.put(head.name, head.path[-1], line)
+            continue
+        standing.drop(head.name)
         if line is not None:
             lines.append(line)
-    yield from reserving.reserve(lines)
+    yield from reserving.reserve(lines, standing)
     return reserving
 
 

@@ -54,6 +54,8 @@ class QueueHead:
         "_moved",
         "_next",
         "_order",
+        "_outline",
+        "_outlined_ms",
         "_passed",
         "_picked_until_ms",
         "_place",
@@ -128,6 +130,8 @@ class QueueHead:
         self._is_found = True
         self._all_due_ms = 0
         self._line: Line | None = None
+        self._outline: Line | None = None
+        self._outlined_ms = 0
         self._preemptors: Sequence[Waiter] | None = None
         self.waits_ms: float = _FOREVER
         self._restart()
@@ -154,6 +158,7 @@ class QueueHead:
         )
         passes_same = self._reservations is reservations or self._passes_the_same(reservations, now_ms)
         self._reservations = reservations
+        self._headroom = headroom
         self.state = state
         self._at_ms = now_ms
         if (
@@ -199,12 +204,14 @@ class QueueHead:
         """Those that get reservations by now, before anything is taken: of ``waiters`` who has waited long
         enough; and whoever has a claim, also while it is asked about. None where nobody does.
         """
-        line = self._found_waiters(headroom) if self._reserves and self.waits_ms <= now_ms else None
+        reserves = self._reserves and self.waits_ms <= now_ms
         claimed = [item for one in claims if (item := self.state.pending.get(one)) is not None]
+        if reserves and not claimed and self._is_outlined(headroom):
+            return self._outline
+        line = self._found_waiters(headroom) if reserves else None
         if not claimed and (line is None or self._all_due_ms <= now_ms):
             return line
-        waiters = line.waiters if line is not None else ()
-        due = [one for one in waiters if one.reserved_ms <= now_ms and one.item.id not in claims]
+        due = [one for one in self._due() if one.item.id not in claims] if line is not None else []
         if claimed:
             self._left.begin(headroom)
         for item in claimed:
@@ -212,6 +219,37 @@ class QueueHead:
             if ways:
                 due.append(Waiter(self._rank(item), item, ways, self.state.reservation))
         return line_of(due, headroom.ledger.tree.table)
+
+    def _is_outlined(self, headroom: Headroom) -> bool:
+        """Whether ``_outline`` tells of those of ``waiters`` that get reservations by now, and that there are
+        any, without picking them. It stays until the head is looked for again; where time changes the
+        order, there is none.
+        """
+        if self._ranks or self.state.sharing is not None:
+            return False
+        if self._outline is None:
+            self._left.begin(headroom)
+            policy = self.state.reservation
+            firsts = (*(one.items[0] for one in self._refused), *self._holding)
+            known = [
+                Waiter(self._rank(item), item, ways, policy)
+                for item in firsts
+                if (ways := self._left.ways_ever(item.shape))
+            ]
+            line = line_of(known, headroom.ledger.tree.table)
+            # What is charged nothing is of no flavor, and gets no reservation.
+            if line is None or not all(way.charge for one in known for way in one.ways):
+                return False
+            self._outline = line._replace(pick=self._pick_due)
+            self._outlined_ms = min(one.reserved_ms for one in known)
+        return self._outlined_ms <= self._at_ms
+
+    def _pick_due(self) -> Sequence[Waiter]:
+        self._found_waiters(self._headroom)
+        return self._due()
+
+    def _due(self) -> Sequence[Waiter]:
+        return [one for one in self.waiters if one.reserved_ms <= self._at_ms]
 
     def preemptors(self, headroom: Headroom) -> Sequence[Waiter]:
         """Those of ``waiters`` that may have others displaced, before anything is taken, the first first."""
@@ -251,7 +289,7 @@ class QueueHead:
         """
         self.waiters, self._refused, self.waits_ms = (), (), _FOREVER
         self._waiting, self._lacking, self._picked_until_ms = (), frozenset(), _FOREVER
-        self._line, self._preemptors, self._is_found = None, None, True
+        self._line, self._outline, self._preemptors, self._is_found = None, None, None, True
         state = self.state
         if not (self._reserves or self.may_displace):
             return

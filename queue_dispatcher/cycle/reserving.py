@@ -10,6 +10,7 @@ import heapq
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from operator import add
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.endings import Ending, Endings, after
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.kept_room import Kept, KeptRoom
+from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation, Reservations, Unknown, own_probe
 from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of, since_ms
@@ -49,7 +51,11 @@ class _Back(NamedTuple):
 
 _NOTHING: Final = _Back((), 0)
 _LAST: Final = after(1 << 62)
-_PACE: Final = 64
+_ALIKE, _WHOLE = -2, -1
+# When a line has its turn, by `Reserving._order`; which of the waiters, who are put in order, it is: `_WHOLE`
+# while they are not, and `_ALIKE` while it is not known when it is at the soonest, but that it is before the
+# rest of those alike; a number that no other has.
+_Turn = tuple[int, bool, Rank, int, int, Sequence[Waiter], Line, Iterator[Line]]
 
 
 class Reserving:
@@ -96,30 +102,49 @@ class Reserving:
         # By charge, the flavors that it is of.
         self._flavors_of: dict[Charge, frozenset[str]] = {}
 
-    def reserve(self, lines: Sequence[Line]) -> Iterator[None]:
-        """Make the reservations of those that wait, in steps.
+    def reserve(self, lines: Iterable[Line], standing: Lines) -> Iterator[None]:
+        """Make the reservations of those that wait, in steps. ``standing``: lines of other queues, in which
+        nobody has a claim.
 
         A line is put in order when one of it may be the next, and left once none of it may get any: most are
-        never looked into.
+        never looked into, nor are most of those that stand.
         """
-        turns = []
-        for number, line in enumerate(lines):
-            if not number % _PACE:
-                yield
-            turns.append((*self._soonest(line), -1, number, line.waiters, line))
+        numbers = count()
+        before = (line for queue in self._queues_before if (line := standing.get(queue)) is not None)
+        turns = [self._whole(line, next(numbers)) for line in (*lines, *before)]
+        for among in standing.alike():
+            others = (line for _, line in among if line.known[0].item.queue not in self._queues_before)
+            turns += self._next_of(others, next(numbers))
         heapq.heapify(turns)
         while turns:
-            *_, place, number, waiters, line = turns[0]
-            if place >= 0:
-                yield
+            *_, place, number, waiters, line, rest = turns[0]
+            if self._is_closed(line):
+                heapq.heappop(turns)
+                continue
+            yield
+            if place == _ALIKE:
+                heapq.heapreplace(turns, self._whole(line, next(numbers)))
+                for turn in self._next_of(rest, number):
+                    heapq.heappush(turns, turn)
+                continue
+            if place == _WHOLE:
+                waiters = sorted(line.waiters, key=self._order)
+            else:
                 self._reserve(waiters[place])
-            elif not self._is_closed(line):
-                waiters = sorted(waiters, key=self._order)
             place += 1
-            if place == len(waiters) or self._is_closed(line):
+            if place == len(waiters):
                 heapq.heappop(turns)
             else:
-                heapq.heapreplace(turns, (*self._order(waiters[place]), place, number, waiters, line))
+                heapq.heapreplace(turns, (*self._order(waiters[place]), place, number, waiters, line, rest))
+
+    def _whole(self, line: Line, number: int) -> _Turn:
+        return (*self._soonest(line), _WHOLE, number, (), line, iter(()))
+
+    def _next_of(self, alike: Iterator[Line], number: int) -> Iterator[_Turn]:
+        """The turn of the next of them, if there is one."""
+        for line in alike:
+            yield (len(self._places), False, line.first, _ALIKE, number, (), line, alike)
+            return
 
     def is_open(self, item: Item, depth: int) -> bool:
         """Whether it may get a reservation, or give one up, as far as depth goes; False is certain.
@@ -189,7 +214,7 @@ class Reserving:
 
     def _is_closed(self, line: Line) -> bool:
         """Whether depth leaves nothing for anybody in the line, nor anybody in it may give one up."""
-        queue, depth = line.waiters[0].item.queue, line.waiters[0].policy.depth
+        queue, depth = line.known[0].item.queue, line.known[0].policy.depth
         if queue in self._queues_before or self._has_claim(line):
             return False
         root = self._ledger.tree.paths[queue][-1]
@@ -199,11 +224,11 @@ class Reserving:
         """No later than `_order` of anybody in the line."""
         if self._has_claim(line):
             return 0, False, line.first
-        return len(self._places), self._borrows(line.waiters[0].item.queue, line.least), line.first
+        return len(self._places), self._borrows(line.known[0].item.queue, line.least), line.first
 
     def _has_claim(self, line: Line) -> bool:
         claims = self._claims
-        return bool(claims) and any(one.item.id in claims for one in line.waiters)
+        return bool(claims) and any(one.item.id in claims for one in line.known)
 
     def _order(self, waiter: Waiter) -> tuple[int, bool, Rank]:
         place = self._places.get(waiter.item.id, len(self._places))

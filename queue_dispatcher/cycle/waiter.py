@@ -3,7 +3,7 @@ only as far as anybody reads: of thousands few get anything.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -40,12 +40,21 @@ class Waiter(NamedTuple):
 class Line(NamedTuple):
     """Those of one queue that wait, one at least. ``flavors``: of all their ways; ``least``: the cells that
     the first ways of all have, with the least amount of each; ``first``: the first of their deadlines.
+
+    ``pick``: of a line of which only some are ``known``, finds all. What is said of it holds for others too,
+    that may not be in it, and nobody in it has a claim.
     """
 
-    waiters: Sequence[Waiter]
+    known: Sequence[Waiter]
     flavors: frozenset[str]
     least: Charge
     first: Rank
+    pick: Callable[[], Sequence[Waiter]] | None = None
+
+    @property
+    def waiters(self) -> Sequence[Waiter]:
+        """All of them."""
+        return self.known if self.pick is None else self.pick()
 
 
 @dataclass(frozen=True, slots=True)

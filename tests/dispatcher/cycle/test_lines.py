@@ -2,12 +2,15 @@
 if all of them were.
 """
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.endings import Endings
 from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.waiter import InOrder, Waiter, line_of
@@ -61,11 +64,26 @@ def made(of: Reserving) -> list[tuple[str, object]]:
     return [(one.item.id, one.alternative.charge) for one in of.reservations.made]
 
 
-@given(waiters=waiting(), claims=st.lists(st.sampled_from(["00", "01", "02", "03"]), unique=True))
-def test_lines_get_what_all_in_order_would(waiters: list[Waiter], claims: list[str]) -> None:
+@given(
+    waiters=waiting(),
+    claims=st.lists(st.sampled_from(["00", "01", "02", "03"]), unique=True),
+    stand=st.sets(st.sampled_from(QUEUES)),
+)
+def test_lines_get_what_all_in_order_would(waiters: list[Waiter], claims: list[str], stand: set[str]) -> None:
     by_line, in_order = reserving(claims), reserving(claims)
-    lines = [line_of([one for one in waiters if one.item.queue == queue], TABLE) for queue in QUEUES]
-    for _ in by_line.reserve([line for line in lines if line is not None]):
+    lines, standing = [], Lines()
+    for queue in QUEUES:
+        line = line_of([one for one in waiters if one.item.queue == queue], TABLE)
+        if line is None:
+            continue
+        if queue in stand and not any(one.item.id in claims for one in line.known):
+            # Of who stands only the first are known, and what else is said of them.
+            first = min(line.known, key=lambda one: one.deadline)
+            line = line._replace(known=[first], pick=partial(list[Waiter], line.known))
+            standing.put(queue, by_line._ledger.tree.paths[queue][-1], line)
+        else:
+            lines.append(line)
+    for _ in by_line.reserve(lines, standing):
         pass
     for waiter in sorted(waiters, key=in_order._order):
         in_order._reserve(waiter)
