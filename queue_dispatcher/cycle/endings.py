@@ -46,9 +46,13 @@ class Timeline:
 
     def before(self, bound: Ending) -> int:
         """What those give back that come before one in the order."""
-        if self._sums is None:
-            self._sums = list(accumulate((ending.amount for ending in self.endings), initial=0))
-        return self._sums[bisect_left(self.endings, bound)]
+        return self._given_back()[bisect_left(self.endings, bound)]
+
+    def until(self, amount: int) -> Ending | None:
+        """The one with which so much has been given back, more than nothing; None where that is never."""
+        sums = self._given_back()
+        place = bisect_left(sums, amount)
+        return self.endings[place - 1] if place < len(sums) else None
 
     def put(self, ending: Ending) -> None:
         """One more ends."""
@@ -59,6 +63,12 @@ class Timeline:
         """It does not end any more, or not then."""
         del self.endings[bisect_left(self.endings, ending)]
         self._sums = None
+
+    def _given_back(self) -> list[int]:
+        """By how many have ended."""
+        if self._sums is None:
+            self._sums = list(accumulate((ending.amount for ending in self.endings), initial=0))
+        return self._sums
 
 
 class Endings:

@@ -7,7 +7,7 @@ estimators' word on when there is room for it.
 """
 
 import heapq
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
@@ -373,7 +373,17 @@ class Reserving:
         def is_enough(place: int) -> bool:
             return self._left(ledger, path, cell, back(place), has_cluster=has_cluster) >= amount
 
-        place = bisect_left(range(len(known) + 1), True, key=is_enough)
+        if not own and ledger.tree.lends_all(path[-1], cell):
+            lacks = ledger.lacks(path, cell, amount)
+            waits = [(self._endings.below(ledger.tree, node, cell), lack) for node, lack in lacks]
+            if not has_cluster and (lack := amount - self._free(ledger, cell)) > 0:
+                waits.append((self._endings.timeline(cell), lack))
+            ends = [one.until(lack) for one, lack in waits]
+            place = max(
+                (len(known) + 1 if end is None else bisect_right(known, end) for end in ends), default=0
+            )
+        else:
+            place = bisect_left(range(len(known) + 1), True, key=is_enough)
         if place <= len(known):
             at_ms = max(self._now_ms, known[place - 1].at_ms) if place else self._now_ms
             return at_ms, True, back(place)

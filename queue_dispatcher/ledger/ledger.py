@@ -203,6 +203,13 @@ class Ledger:
                 kept += balance - lending[node]
         return amount
 
+    def lacks(self, path: tuple[int, ...], cell: Cell, amount: int) -> list[tuple[int, int]]:
+        """Which balances of a path's nodes would have to rise, and by how much, for an amount, more than
+        nothing, to be available; in a tree that lends all of the cell.
+        """
+        balances, _, borrowing, _ = self._columns[cell]
+        return [(node, lack) for node in path if (lack := amount - balances[node] - borrowing[node]) > 0]
+
     def raise_to(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int], freed: int) -> None:
         """So much has been given back in all, by which the balances of one path have risen. Of a fork that is
         asked about this path alone: the others are left as they are.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_dispatcher.cycle.endings import Endings, after
+from queue_dispatcher.cycle.endings import Ending, Endings, Timeline, after
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
@@ -50,6 +50,27 @@ def test_timelines_follow_what_begins_and_ends(
         below = {made.nodes[number].name for number in made.subtree(node)}
         given = sum(amount for queue, amount in ended if queue in below)
         assert endings.below(made, node, 0).before(after(until_ms)) == given
+
+
+@given(amounts=st.lists(st.integers(0, 3), max_size=8), wanted=st.integers(1, 12))
+def test_so_much_is_back_with_the_first_that_makes_it_so_much(amounts: list[int], wanted: int) -> None:
+    endings = [Ending(number, f"{number}", "a", amount) for number, amount in enumerate(amounts)]
+    timeline = Timeline(endings)
+    enough = [one for one in endings if timeline.before(after(one.at_ms)) >= wanted]
+    assert timeline.until(wanted) == (enough[0] if enough else None)
+
+
+@given(runs=RUNS, queue=st.sampled_from(["a", "b", "root"]), amount=st.integers(1, 30), rises=st.data())
+def test_what_a_path_lacks_is_what_has_to_come_back(
+    runs: list[tuple[str, int, int | None]], queue: str, amount: int, rises: st.DataObject
+) -> None:
+    made = tree()
+    ledger, path = Ledger(made), made.paths[queue]
+    for place, charged, _ in runs:
+        ledger.charge(place, ((0, charged),))
+    risen = {node: rises.draw(st.integers(0, 40)) for node in path}
+    is_there = ledger.available_after(path, 0, list(risen.values())) >= amount
+    assert all(risen[node] >= lack for node, lack in ledger.lacks(path, 0, amount)) == is_there
 
 
 @pytest.mark.parametrize("lending", [None, 3])
