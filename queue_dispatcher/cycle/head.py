@@ -16,7 +16,7 @@ from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
 from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.items import Alternative, Item
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
@@ -64,6 +64,7 @@ class QueueHead:
         "_refused",
         "_reservations",
         "_share",
+        "_short",
         "_taken",
         "_until_ms",
         "_version",
@@ -111,6 +112,8 @@ class QueueHead:
         self._moved: list[tuple[Rank, int, PendingClass]] = []
         # By line, how much its share has risen in this cycle.
         self._taken: dict[str, int] = {}
+        # Shapes that lack quota or capacity, of which there is only less until the cycle ends.
+        self._short: set[Shape] = set()
         self._is_strict = False
         self._is_begun = False
         # The version of the queue's balances, and its share with what `found` is charged.
@@ -379,6 +382,7 @@ class QueueHead:
         """Compete in a cycle, with the head that was kept or found."""
         self._headroom = headroom
         self._left.begin(headroom)
+        self._short.clear()
         self.looked = 0
         self.fit = self.found
         self._is_begun = True
@@ -491,6 +495,7 @@ class QueueHead:
         # Classes whose first items were admitted in this cycle, by how the next of them stands: a heap.
         self._moved = []
         self._taken = {}
+        self._short.clear()
         self.is_done = False
         self.blocked: tuple[ClassKey, Item] | None = None
         self.changes_ms: int | None = None
@@ -516,9 +521,14 @@ class QueueHead:
     def _fit(self) -> Fit | None:
         """How the head may start; None if it has no room, or it is kept for others."""
         item, runtime_ms = self.item, self.key.runtime_ms
+        if self.key.shape in self._short:
+            return None
         self._left.has_asked = False
         fit = self._left.can_admit(self.key.shape)
-        if fit is None and self._left.has_asked:
+        if fit is None and not self._left.has_asked:
+            self._short.add(self.key.shape)
+            return None
+        if fit is None:
             reservations, priority = self._reservations, self.rank[0]
             if not self._is_begun:
                 passed = reservations.passed_by(priority, runtime_ms, self._at_ms)

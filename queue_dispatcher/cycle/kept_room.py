@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from queue_dispatcher.cycle.order import Rank
-from queue_dispatcher.cycle.reservation import Reservation, has_claim
+from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -37,6 +37,10 @@ class KeptRoom:
         self._ledger = ledger
         self._now_ms = now_ms
         self._kept: list[Kept] = []
+        # The same that are of a tree or bound what others may take besides; until one comes or goes.
+        self._near: dict[int, list[Kept]] = {}
+        # The items of those for which others are displaced.
+        self._claimed: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -47,14 +51,20 @@ class KeptRoom:
     def add(self, kept: Kept) -> None:
         """One more, behind those before."""
         self._kept.append(kept)
+        self._near.clear()
+        if kept.reservation.is_claimed:
+            self._claimed.add(kept.reservation.item.id)
 
     def refusing(
         self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
     ) -> Reservation | None:
         """The first reservation that an item would delay if it were charged so; None if it delays none."""
-        for kept in self._binding(item, queue, rank, runtime_ms):
-            is_entitled = self._is_entitled(kept, queue, charge)
-            is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
+        root, borrows = self._ledger.tree.paths[queue][-1], None
+        for kept in self._binding(item, queue, root, rank, runtime_ms):
+            if borrows is None:
+                borrows = self._ledger.borrows_after(queue, charge)
+            is_entitled = not borrows and _may_be_entitled(kept, queue)
+            is_in_tree = root == kept.root
             for cell, amount in charge:
                 if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
                     return kept.reservation
@@ -66,7 +76,7 @@ class KeptRoom:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
         cells and goes first by the order of queues.
         """
-        has_claim = self._has_claim(item)
+        has_claim = item in self._claimed
         return any(
             not self._is_entitled(kept, queue, charge)
             and kept.reservation.item.id != item
@@ -91,11 +101,20 @@ class KeptRoom:
                         kept.is_passed = kept.is_passed and (runtime_ms is not None or amount <= left[cell])
                         left[cell] = max(0, left[cell] - amount)
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
+        self._near.clear()
+        self._claimed.discard(item)
 
-    def _binding(self, item: str, queue: str, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
-        """Those that the item would not pass anyway; of one that has its own, those before that."""
-        has_claim = self._has_claim(item)
-        for kept in self._kept:
+    def _binding(
+        self, item: str, queue: str, root: int, rank: Rank, runtime_ms: int | None
+    ) -> Iterator[Kept]:
+        """Those that the item would not pass anyway; of one that has its own, those before that. Those of
+        other trees that leave others all there is are left out.
+        """
+        has_claim = item in self._claimed
+        near = self._near.get(root)
+        if near is None:
+            near = self._near[root] = [kept for kept in self._kept if kept.root == root or kept.free]
+        for kept in near:
             one = kept.reservation
             if one.item.id == item:
                 return
@@ -104,14 +123,12 @@ class KeptRoom:
             if not kept.is_passed_by(runtime_ms, self._now_ms):
                 yield kept
 
-    def _has_claim(self, item: str) -> bool:
-        return has_claim((one.reservation for one in self._kept), item)
-
     def _is_entitled(self, kept: Kept, queue: str, charge: Charge) -> bool:
         """Who takes only what its own queue owns waits for no other queue's reservation, but for what others
         were displaced for: that is as good as used, and whoever owns it takes it back in its turn.
         """
-        one = kept.reservation
-        if one.is_claimed or one.item.queue == queue:
-            return False
-        return not self._ledger.borrows_after(queue, charge)
+        return _may_be_entitled(kept, queue) and not self._ledger.borrows_after(queue, charge)
+
+
+def _may_be_entitled(kept: Kept, queue: str) -> bool:
+    return not kept.reservation.is_claimed and kept.reservation.item.queue != queue

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.endings import Ending, Endings, after
-from queue_dispatcher.cycle.items import Alternative, Item
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.kept_room import Kept, KeptRoom
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.order import Rank
@@ -94,6 +94,8 @@ class Reserving:
         }
         self._now_ms = now_ms
         self._of_flavor: dict[tuple[int, str], int] = {}
+        # By tree, depth and shape, what `is_open` has found; until one of the former changes.
+        self._open: dict[tuple[int, int, Shape], bool] = {}
         # By cell, what was admitted in this cycle and is known to end.
         self._ending: dict[Cell, list[Ending]] = {}
         # By cell and queue, what was admitted in this cycle and ends nobody knows when.
@@ -154,12 +156,16 @@ class Reserving:
         if item.id in self._since or item.id in self._claims:
             return True
         root = self._ledger.tree.paths[item.queue][-1]
-        return any(
-            all(self._of_flavor.get((root, flavor), 0) < depth for flavor in self._flavors(way))
-            for part in item.shape.parts
-            for one in part
-            for way in (one, *one.places)
-        )
+        asked = (root, depth, item.shape)
+        found = self._open.get(asked)
+        if found is None:
+            found = self._open[asked] = any(
+                all(self._of_flavor.get((root, flavor), 0) < depth for flavor in self._flavors(way))
+                for part in item.shape.parts
+                for one in part
+                for way in (one, *one.places)
+            )
+        return found
 
     def reserve_late(self, waiter: Waiter) -> bool:
         """Make one for somebody who had room when the cycle began; whether it got one now."""
@@ -172,8 +178,7 @@ class Reserving:
         """The item is admitted, charged so."""
         for one in self.kept:
             if one.reservation.item.id == item.id:
-                for flavor in self._flavors(one.reservation.alternative):
-                    self._of_flavor[one.root, flavor] -= 1
+                self._count(one.root, one.reservation.alternative, -1)
         self.kept.taken(item.id, item.queue, rank, runtime_ms, charge)
         for cell, amount in charge:
             if runtime_ms is None:
@@ -281,9 +286,14 @@ class Reserving:
         if not plans:
             return None
         best = min(plans, key=lambda one: one[:4])[-1]
-        for flavor in self._flavors(best.kept.reservation.alternative):
-            self._of_flavor[root, flavor] = self._of_flavor.get((root, flavor), 0) + 1
+        self._count(root, best.kept.reservation.alternative, 1)
         return best
+
+    def _count(self, root: int, way: Alternative, change: int) -> None:
+        """There are so many more of a tree and the flavors of a way."""
+        self._open.clear()
+        for flavor in self._flavors(way):
+            self._of_flavor[root, flavor] = self._of_flavor.get((root, flavor), 0) + change
 
     def _flavors(self, way: Alternative) -> frozenset[str]:
         found = self._flavors_of.get(way.charge)
