@@ -42,11 +42,24 @@ def candidates(
     for queue in queues:
         borrows = any(ledger.borrows(ledger.tree.paths[queue][0], cell) for cell in cells)
         for entry in _running(cache, queue, most, highest_of(preemptor, queue)):
+            if not _may_hold(cache, entry, cells):
+                continue
             whole = _whole(cache, entry, now, borrows=borrows)
-            for one in (*_surplus(cache, entry, now, borrows=borrows), *([] if whole is None else [whole])):
+            surplus = _surplus(cache, entry, now, borrows=borrows) if entry.elastic is not None else ()
+            for one in (*surplus, *([] if whole is None else [whole])):
                 if may_displace(preemptor, one, cells):
                     found.setdefault(one.id, one)
     return list(found.values())
+
+
+def _may_hold(cache: Cache, entry: Entry, cells: Collection[Cell]) -> bool:
+    """Whether it, or what goes with it, may hold any of these cells; False is certain, and saves finding out
+    whether it may go: of a fleet of several flavors most do not hold what is lacking.
+    """
+    if entry.group is not None or entry.elastic is not None:
+        return True
+    charged = cache.charges.get(entry.uid)
+    return charged is not None and any(cell in cells for cell, _ in charged.charge)
 
 
 def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
@@ -105,8 +118,13 @@ def _each(charge: Charge, shares: Sequence[Placed]) -> Charge:
 
 
 def _whole(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Candidate | None:
-    together = [entry, *cache.pending.mates(entry)]
-    if not all(_may_go(one, now, borrows=borrows) for one in together):
+    mates = cache.pending.mates(entry)
+    if not _may_go(entry, now, borrows=borrows):
+        return None
+    if not mates:
+        return _alone(cache, entry)
+    together = [entry, *mates]
+    if not all(_may_go(one, now, borrows=borrows) for one in mates):
         return None
     charged = [of for one in together if (of := cache.charges.get(one.uid)) is not None]
     if len(charged) < len(together) or len({of.queue for of in charged}) > 1:
@@ -120,6 +138,16 @@ def _whole(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Candida
         enqueued_ms=min(record.enqueued_ms for record in records if record is not None),
         since_ms=max(record.admitted_ms for record in records if record is not None),
         members=tuple(sorted(one.uid for one in together)),
+    )
+
+
+def _alone(cache: Cache, entry: Entry) -> Candidate | None:
+    charged, record = cache.charges.get(entry.uid), entry.binding.record
+    if charged is None or record is None:
+        return None
+    uid, since_ms = entry.uid, record.admitted_ms
+    return Candidate(
+        uid, charged.queue, added(charged.charge), record.priority, record.enqueued_ms, since_ms, (uid,)
     )
 
 
