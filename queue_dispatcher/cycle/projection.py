@@ -155,12 +155,13 @@ class _Play:
             decision = yield from cycles.steps(replace(snapshot, reservations=reservations), now_ms)
             reservations = decision.reservations
             for action in decision.actions:
+                yield
                 if isinstance(action, Admit):
                     starts[action.item.id] = now_ms
                     self._start(action, now_ms)
             if len(starts) == len(self._outlook.waiting):
                 break
-            next_ms = self._advance(now_ms)
+            next_ms = yield from self._advance(now_ms)
             if next_ms is None:
                 break
             now_ms = next_ms
@@ -187,13 +188,14 @@ class _Play:
         known = [one for one in runtimes if one is not None]
         self._runs(item.id, item.queue, charge, now_ms + min(known) if known else None, now_ms)
 
-    def _advance(self, now_ms: int) -> int | None:
+    def _advance(self, now_ms: int) -> Generator[None, None, int | None]:
         """What ends next gives back; when that is, None if nothing more is known to."""
         if not self._events:
             return None
         first_ms = self._events[0][0]
         last_ms = first_ms + (first_ms - self._outlook.now_ms) // self._grain
         while self._events and self._events[0][0] <= last_ms:
+            yield
             first_ms, name = heapq.heappop(self._events)
             ended = self._charges.pop(name, None)
             if ended is not None:
