@@ -95,7 +95,18 @@ def _victims(displacing: Displacing, candidates: Sequence[Candidate], offer: Off
         if not displacing.fits():
             return None
     victims = fewest(displacing, found, firm)
-    return None if any(displacing.may_return(one.candidate) for one in victims) else victims
+    gone = {member for one in victims for member in one.candidate.members}
+    stay = [one for one in candidates if not one.pods and gone.isdisjoint(one.members)]
+    for one, _ in victims:
+        if displacing.may_return(one, [other for other in stay if _goes_before(one, other)]):
+            return None
+    return victims
+
+
+def _goes_before(one: Candidate, other: Candidate) -> bool:
+    """Whether it might displace the other in their queue, whatever that allows."""
+    its, others = ((-each.priority, each.enqueued_ms) for each in (one, other))
+    return one.queue == other.queue and its < others
 
 
 def _beside(one: Candidate, needed: int) -> Candidate | None:

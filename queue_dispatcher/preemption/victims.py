@@ -132,9 +132,11 @@ class Displacing:
                     yield self._taken(second.pop(queue), Relation.SHARE)
             second.drop(queue)
 
-    def may_return(self, one: Candidate) -> bool:
+    def may_return(self, one: Candidate, beside: Sequence[Candidate] = ()) -> bool:
         """Whether one that was taken could displace the preemptor in turn, once that has started and nobody
         else has come back. By priority it never could; nor does what grows again ever displace anybody.
+
+        ``beside``: those of its queue that it might displace as well, so that its queue's share is smaller.
         """
         if one.pods:
             return False
@@ -150,7 +152,11 @@ class Displacing:
         before = ledger.share_of(own)
         ledger.charge(self._preemptor.queue, self._preemptor.charge)
         self.put_back(one)
+        for lower in beside:
+            self.take(lower)
         returned, owns_it = ledger.share_of(other), not self._borrows(queue, cells)
+        for lower in beside:
+            self.put_back(lower)
         self.take(one)
         return owns_it or returned <= before or returned < share
 

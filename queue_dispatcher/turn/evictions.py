@@ -136,9 +136,11 @@ def _own(cache: Cache, entry: Entry, now: Moment) -> Eviction | None:
 
 
 def _has_never_been_whole(entry: Entry) -> bool:
-    """Whether pods of it are known to have been without nodes from its beginning: that is no run."""
-    state = entry.state
-    return isinstance(state, Admitted) and isinstance(state.phase, Placed) and bool(state.phase.unbound)
+    """Whether pods of it are known to have been without nodes from its beginning, by who counts them and by
+    what its clusters report: that is no run.
+    """
+    placed = entry.state.phase if isinstance(entry.state, Admitted) else None
+    return isinstance(placed, Placed) and bool(placed.unbound and placed.starting)
 
 
 def _is_to_go(cache: Cache, entry: Entry, displaced: Displaced) -> bool:

@@ -2,6 +2,7 @@
 nobody joins comes to rest.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
@@ -185,6 +186,30 @@ def several_that_could_return() -> tuple[World, Candidate]:
     world.runs("large", "d", charge(gpu=4))
     world.runs("small", "d", charge(gpu=1), since_ms=1)
     return world, wants("new", "c", charge(gpu=5))
+
+
+def one_that_could_return_by_its_own_queue() -> tuple[World, Candidate]:
+    """Its share would be the smaller one once it had displaced who is of less priority in its queue."""
+    nodes = (
+        queue("left", "org", weight=500),
+        queue("right", "org"),
+        queue("a", "left", weight=0, gpu=owns(1)),
+        queue("b", "left", weight=0),
+        queue("c", "right", weight=0),
+        queue("d", "right", weight=0, gpu=owns(2)),
+    )
+    lower = Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.LOWER_PRIORITY)
+    policies = {"b": lower, "c": Preemption(reclaim_within_cohort=ANY)}
+    world = World(ledger(root("org", gpu=4), *nodes), policies)
+    world.runs("elsewhere", "a", charge(gpu=4))
+    world.runs("middle", "b", charge(gpu=2), 1, 1)
+    world.runs("low", "b", charge(gpu=1), 0, 2)
+    return world, wants("new", "c", charge(gpu=6), 0, 0)
+
+
+@pytest.mark.parametrize("made", [several_that_could_return, one_that_could_return_by_its_own_queue])
+def test_nobody_is_displaced_who_could_return(made: Callable[[], tuple[World, Candidate]]) -> None:
+    check_return(*made())
 
 
 def rest(world: World, waiting: list[Candidate], precedence: Precedence) -> list[tuple[str, str]]:

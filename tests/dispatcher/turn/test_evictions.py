@@ -112,12 +112,15 @@ def tells(made: Plane) -> tuple[list[tuple[str, str]], CollectorRegistry]:
 # For as long as it may.
 
 
-@pytest.mark.parametrize(("bound", "has_run"), [(None, True), (0, False), (1, False), (2, True)])
+@pytest.mark.parametrize(
+    ("bound", "ready", "has_run"), [(None, 0, True), (0, 0, False), (1, 1, False), (1, 2, True), (2, 0, True)]
+)
 def test_whose_pods_never_all_had_nodes_has_not_run_and_is_tried_again(
-    bound: int | None, *, has_run: bool
+    bound: int | None, ready: int, *, has_run: bool
 ) -> None:
     made = plane(requeue={"backoffBase": "30s"})
     runs(made)
+    made.report("x", m1={"active": 2, "ready": ready})
     hear(made.state, Counted("m1", {"x": bound}), made.now)
     made.passes(MAY_S)
     requeue = made.requeue("x")
