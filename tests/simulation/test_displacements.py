@@ -1,5 +1,6 @@
 """The laws about displacing see what they are about, and nothing else."""
 
+from collections.abc import Sequence
 from unittest import mock
 
 import pytest
@@ -132,7 +133,7 @@ class Shareless(Displacing):
     def _share_without(self, one: Candidate, node: int) -> int:
         return 1 << 60
 
-    def may_return(self, one: Candidate) -> bool:
+    def may_return(self, one: Candidate, beside: Sequence[Candidate] = ()) -> bool:
         return False
 
 
