@@ -10,7 +10,7 @@ from typing import NamedTuple
 from queue_dispatcher.bindings.binding import WorkloadReference
 
 
-class Ending(NamedTuple):
+class Departure(NamedTuple):
     """When a workload ends at the latest, epoch milliseconds. ``surplus``: of one that can be ended, so many
     of its pods may go at most, of those ``kept`` that its cluster keeps there, while it runs on; else 0.
     """
@@ -25,12 +25,12 @@ class Leaving:
     """Of all clusters. Putting and dropping cost O(log n) and a move for each cluster that it is on."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[str, ...], Ending]] = {}
+        self._known: dict[str, tuple[tuple[str, ...], Departure]] = {}
         # By cluster, in equal places: when each ends, with its uid, and what is told of it.
         self._order: dict[str, list[tuple[int, str]]] = {}
-        self._told: dict[str, list[Ending]] = {}
+        self._told: dict[str, list[Departure]] = {}
 
-    def put(self, uid: str, clusters: tuple[str, ...], ending: Ending) -> None:
+    def put(self, uid: str, clusters: tuple[str, ...], ending: Departure) -> None:
         """The workload runs there, and ends so."""
         stated = (tuple(dict.fromkeys(clusters)), ending)
         if self._known.get(uid) == stated:
@@ -55,6 +55,6 @@ class Leaving:
             if not order:
                 del self._order[cluster], self._told[cluster]
 
-    def of(self, cluster: str) -> Sequence[Ending]:
+    def of(self, cluster: str) -> Sequence[Departure]:
         """Those on a cluster; the caller copies what it keeps."""
         return self._told.get(cluster, ())

@@ -27,7 +27,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.charges import BindingCharge
 from queue_dispatcher.cache.ends import expected_end_ms
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.cache.leaving import Ending, Leaving
+from queue_dispatcher.cache.leaving import Departure, Leaving
 from queue_dispatcher.cycle.endings import Endings
 
 
@@ -180,7 +180,7 @@ class RunningSet:
         if ends_ms is None:
             self.leaving.drop(uid)
         else:
-            self.leaving.put(uid, clusters, Ending(binding.workload, ends_ms))
+            self.leaving.put(uid, clusters, Departure(binding.workload, ends_ms))
         self._running[uid] = running = Running(
             uid,
             charged,

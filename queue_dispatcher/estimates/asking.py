@@ -20,7 +20,7 @@ from queue_dispatcher.estimates.answers import Plan
 from queue_dispatcher.estimates.budget import Budget
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.earliest import cannot_be_told, fits_now
-from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Probing
+from queue_dispatcher.estimates.estimates import Answered, Departures, Estimates, Probing
 from queue_dispatcher.estimates.questions import (
     Question,
     StatedBinding,
@@ -47,7 +47,7 @@ class Ask(Protocol):
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
         /,
     ) -> tuple[ClusterRoom, ...]:
@@ -207,7 +207,7 @@ class Asking:
         return None
 
     async def _go_on_when(
-        self, asked: _Asked, questions: Sequence[Question], endings: Endings
+        self, asked: _Asked, questions: Sequence[Question], endings: Departures
     ) -> Answered | None:
         """The same when it fits, or who has to end, of which no earlier answer says anything."""
         why = cannot_be_told(questions)

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.cache.leaving import Ending
+from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import (
@@ -52,7 +52,7 @@ LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 MAX_QUESTIONS = 4_096
 
 
-Endings = Mapping[str, Sequence[Ending]]
+Departures = Mapping[str, Sequence[Departure]]
 """By cluster, of workloads that run there."""
 _Answer = TypeVar("_Answer")
 
@@ -97,7 +97,7 @@ class Probing:
     probe: str
     subjects: tuple[Subject, ...]
     through: frozenset[str] = frozenset()
-    endings: Endings | None = None
+    endings: Departures | None = None
     day_ms: int = 0
     of_choice: bool = False
 
@@ -176,7 +176,7 @@ class Estimates:
         self,
         probe: str,
         subjects: Iterable[Subject],
-        endings: Endings,
+        endings: Departures,
         *,
         day_ms: int,
         through: frozenset[str] = frozenset(),
@@ -200,7 +200,7 @@ class Estimates:
         self,
         probe: str,
         subjects: Iterable[Subject],
-        endings: Endings,
+        endings: Departures,
         *,
         day_ms: int,
         through: frozenset[str] = frozenset(),

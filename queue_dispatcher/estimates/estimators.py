@@ -17,11 +17,11 @@ from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cache.leaving import Ending
+from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.estimates.endpoints import Endpoints
-from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.estimates import Departures
 from queue_dispatcher.estimates.placements import PLACEMENTS, clear_nonsense, room_of, short
 from queue_dispatcher.estimates.promise_requests import Told, named, requests_of
 from queue_dispatcher.estimates.promised import Lists
@@ -98,7 +98,7 @@ class Estimators:
         gang: pb.Gang,
         assumed: Mapping[str, Sequence[pb.Gang]],
         want_placement: bool = False,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each of the clusters, beside what is ``assumed`` to be on its way.
@@ -307,7 +307,7 @@ def _unanswered(cluster: str, what: str) -> ClusterRoom:
     return ClusterRoom(cluster, 0, unknown=f"the estimator of {cluster} gives no answer: {what}")
 
 
-def _endings(endings: Sequence[Ending], of_choice: bool) -> pb.Endings:
+def _endings(endings: Sequence[Departure], of_choice: bool) -> pb.Endings:
     soonest = sorted(endings, key=lambda one: one.at_ms)[:_MOST_ENDINGS]
     told = [
         pb.Ending(workload=named(one.workload), at_ms=one.at_ms, surplus=one.surplus, kept=one.kept)

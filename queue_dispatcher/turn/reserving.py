@@ -12,7 +12,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.reservation import Reservation, Reservations, own_probe
-from queue_dispatcher.estimates.estimates import Endings, Estimates, Probing
+from queue_dispatcher.estimates.estimates import Departures, Estimates, Probing
 from queue_dispatcher.turn.probing import asked_about
 from queue_dispatcher.turn.state import TurnState
 
@@ -40,7 +40,7 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
     made = [one for one in decision.reservations.made if one.item.id not in admitted]
     _forget(estimates, before, made)
     asking: list[Probing] = []
-    endings: Endings | None = None
+    endings: Departures | None = None
     for one in made:
         probe = own_probe(one.item, one.alternative)
         if not probe or len(one.item.members) > 1:
@@ -85,7 +85,7 @@ def _hold(state: TurnState, estimates: Estimates, one: Reservation, probe: str) 
     estimates.reserve(one.item.id, name, probe, known.best)
 
 
-def _endings(cache: Cache) -> Endings:
+def _endings(cache: Cache) -> Departures:
     """By cluster, what runs there and is known to end, and when."""
     running = cache.running
     return {cluster: tuple(running.leaving.of(cluster)) for cluster in running.clusters}

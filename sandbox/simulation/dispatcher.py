@@ -34,7 +34,7 @@ from queue_dispatcher.controller import DEBOUNCE_S
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.counting import Counting, Unbound, unbound
-from queue_dispatcher.estimates.estimates import Endings, Estimates
+from queue_dispatcher.estimates.estimates import Departures, Estimates
 from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.estimates.promising import Promising
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
@@ -70,7 +70,7 @@ class Estimators(Protocol):
         gang: pb.Gang,
         assumed: Mapping[str, Sequence[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """A room for each cluster, in their order, as of now."""
@@ -305,7 +305,7 @@ class Run:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         estimators = self._replica.estimators

@@ -16,9 +16,9 @@ import msgspec
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cache.leaving import Ending
+from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.estimates import Departures
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from sandbox.simulation.coming_room import Choice, RunningPod, earliest_room, victims_room
@@ -89,7 +89,7 @@ class Estimators:
         gang: pb.Gang,
         assumed: Mapping[str, Sequence[pb.Gang]],
         want_placement: bool = False,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there.
@@ -155,7 +155,7 @@ class Estimators:
         cluster: str,
         gang: pb.Gang,
         assumed: Sequence[pb.Gang],
-        endings: Sequence[Ending] | None,
+        endings: Sequence[Departure] | None,
         of_choice: bool,
     ) -> ClusterRoom:
         free = self._free(cluster)
@@ -195,7 +195,7 @@ class Estimators:
         return ClusterRoom(cluster, fits, why=why, most=most, witnesses=witnesses, earliest=earliest)
 
     def _running(
-        self, cluster: str, endings: Sequence[Ending], *, is_leaving: bool = False
+        self, cluster: str, endings: Sequence[Departure], *, is_leaving: bool = False
     ) -> list[RunningPod]:
         """Pods with nodes, and until when they have them: those on their way out until their grace is over.
 
@@ -212,7 +212,7 @@ class Estimators:
             if pod.node is not None and (pod.phase is Phase.TERMINATING or not is_leaving)
         ]
 
-    def _choices(self, cluster: str, endings: Sequence[Ending]) -> list[Choice]:
+    def _choices(self, cluster: str, endings: Sequence[Departure]) -> list[Choice]:
         """The workloads that may be ended, each with its pods that have nodes and are not leaving anyway; and
         those that may give pods up, with each of these.
         """

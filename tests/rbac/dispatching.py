@@ -25,7 +25,7 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.estimates import Departures
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
@@ -76,7 +76,7 @@ class _Fits:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         told = (Witness((("pod", (("node", 1000),)),)),) if want_placement else ()

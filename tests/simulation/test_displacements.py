@@ -15,7 +15,8 @@ from queue_dispatcher.preemption.candidates import Candidate, Preemptor
 from queue_dispatcher.preemption.planning import Plan
 from queue_dispatcher.preemption.precedence import Precedence
 from queue_dispatcher.preemption.victims import Displacing
-from queue_dispatcher.turn import displaceable, displacing, turn
+from queue_dispatcher.turn import displaceable, turn
+from queue_dispatcher.turn.plan_search import PlanSearch
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.displaced import Displacements
@@ -137,10 +138,10 @@ class Shareless(Displacing):
         return False
 
 
-BEGIN = displacing._Look._begin
+BEGIN = PlanSearch._begin
 
 
-def twice(self: displacing._Look, way: Alternative, plan: Plan) -> None:
+def twice(self: PlanSearch, way: Alternative, plan: Plan) -> None:
     """Who stays is displaced as well."""
     BEGIN(self, way, plan)
     for entry in self._cache.entries.values():
@@ -170,7 +171,7 @@ OWN = "what a queue owns it gets back"
         pytest.param(ROUND, IN_TURN, precedences, "Precedence", Forgetful, id="nobody goes before"),
         pytest.param(ROUND, ENDS, precedences, "Precedence", Forgetful, id="and there is no end"),
         pytest.param(OWNERS, OWN, turn, "displace", nobody, id="nobody is displaced"),
-        pytest.param(OWNERS, PERMITTED, displacing._Look, "_begin", twice, id="everybody is displaced"),
+        pytest.param(OWNERS, PERMITTED, PlanSearch, "_begin", twice, id="everybody is displaced"),
     ],
 )
 def test_laws_see(story: Story, law: str, of: object, name: str, instead: object) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cache.leaving import Ending
+from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.promised import Promised
 from sandbox.simulation.errors import Unavailable
@@ -307,7 +307,7 @@ def test_when_a_gang_fits_at_the_earliest(
         world.apply(gang(f"j{number}", count, gpus))
         world.wait()
     now_ms = world.timeline.now_ms
-    told = tuple(Ending(job_named(name), now_ms + 1_000 * s) for name, s in ends.items())
+    told = tuple(Departure(job_named(name), now_ms + 1_000 * s) for name, s in ends.items())
     estimators = Estimators({"a": world.member}, random.Random(1))
     (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings={"a": told})
     if pods is None:
@@ -350,7 +350,7 @@ def test_who_has_to_end_for_a_gang(
     for number, (count, gpus) in enumerate(running):
         world.apply(gang(f"j{number}", count, gpus))
         world.wait()
-    told = {"a": tuple(Ending(job_named(name), number) for number, name in enumerate(rather))}
+    told = {"a": tuple(Departure(job_named(name), number) for number, name in enumerate(rather))}
     estimators = Estimators({"a": world.member}, random.Random(1))
     (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings=told, of_choice=True)
     if ending is None:
@@ -380,7 +380,7 @@ def test_with_how_many_pods_fewer_it_fits(
     world = World(2, 2, scoring=Scoring.LEAST_ALLOCATED)
     world.apply(gang("j", 4, 1))
     world.wait()
-    told = {"a": (Ending(job_named("j"), 1, surplus, kept),)}
+    told = {"a": (Departure(job_named("j"), 1, surplus, kept),)}
     estimators = Estimators({"a": world.member}, random.Random(1))
     (room,) = estimators.place(["a"], asked(wanted, copies=1), {}, endings=told, of_choice=True)
     assert (None if room.earliest is None else room.earliest.gives) == (None if gives is None else (gives,))
@@ -395,7 +395,7 @@ def test_nobody_has_to_end_where_pods_are_on_their_way_out() -> None:
     estimators = Estimators({"a": world.member}, random.Random(1))
 
     def ending(count: int) -> tuple[list[str], int | None]:
-        told = {"a": (Ending(job_named("j"), 1), Ending(job_named("k"), 2))}
+        told = {"a": (Departure(job_named("j"), 1), Departure(job_named("k"), 2))}
         (room,) = estimators.place(["a"], asked((count, 8), copies=1), {}, endings=told, of_choice=True)
         assert room.earliest is not None
         return [one.name for one in room.earliest.workloads], room.earliest.at_ms

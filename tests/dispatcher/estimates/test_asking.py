@@ -14,7 +14,7 @@ from queue_dispatcher.estimates.answers import FEW, HOLDS_MS, MAX_ANSWERS, Answe
 from queue_dispatcher.estimates.asking import FIRST_CLUSTERS, Asking
 from queue_dispatcher.estimates.budget import Budget
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Subject
+from queue_dispatcher.estimates.estimates import Answered, Departures, Estimates, Subject
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.workloads.placement import Placement
 from sandbox.fakeapi import virtual_time
@@ -47,7 +47,7 @@ class Fleet:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         self.calls += [(self.now_ms() / 60_000, cluster) for cluster in clusters]

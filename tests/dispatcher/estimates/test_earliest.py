@@ -9,13 +9,13 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.errors import NotFound
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
-from queue_dispatcher.cache.leaving import Ending
+from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import earliest_probe, probe_through
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.earliest import MAX_EARLIEST, NOBODY_SAYS, EarliestAnswer, answer_of
-from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Subject
+from queue_dispatcher.estimates.estimates import Answered, Departures, Estimates, Subject
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.estimates.subjects import question_about
 from queue_dispatcher.workloads.placement import Placement
@@ -24,7 +24,7 @@ from tests.dispatcher.estimates.test_questions import BOTH, DIVIDED, DUPLICATED,
 
 DAY_MS = 1_000_000
 JOB = WorkloadReference("batch/v1", "Job", "team", "runs")
-ENDS: Endings = {"m1": (Ending(JOB, DAY_MS + 5),)}
+ENDS: Departures = {"m1": (Departure(JOB, DAY_MS + 5),)}
 LATER = ClusterRoom("m1", 0, earliest=Earliest("m1", DAY_MS + 50_000, 2, (("pod", "n", 4),)))
 SOON = ClusterRoom("m2", 1, earliest=Earliest("m2", DAY_MS + 10_000, 3, (("pod", "k", 4),)))
 SILENT = ClusterRoom("m2", 0, unknown="the estimator of m2 gives no answer: it cannot be reached")
@@ -37,7 +37,7 @@ class Fleet:
     def __init__(self, *rooms: ClusterRoom, lacks_template: bool = False) -> None:
         self.rooms: Mapping[str, ClusterRoom] = {room.cluster: room for room in rooms}
         self.lacks_template = lacks_template
-        self.calls: list[tuple[tuple[str, ...], int, bool, Endings | None, frozenset[str]]] = []
+        self.calls: list[tuple[tuple[str, ...], int, bool, Departures | None, frozenset[str]]] = []
         self.estimates = Estimates(60)
         self.asking = Asking(self.estimates, self._ask, self, self.now_ms, self._tell)
         self.told: list[str] = []
@@ -57,7 +57,7 @@ class Fleet:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         self.calls.append((clusters, gang.copies, want_placement, endings, frozenset(assumed)))

@@ -14,7 +14,7 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cache.leaving import Ending
+from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
@@ -151,7 +151,7 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
             settings = EstimatorSettings(dict.fromkeys(("m1", "m2", "m3"), one.address))
             async with Estimators(settings) as estimators:
                 await estimators.place(
-                    ["m1", "m2", "m3"], GANG, {}, endings={"m2": (Ending(LONG, 9), Ending(RUNS, 7))}
+                    ["m1", "m2", "m3"], GANG, {}, endings={"m2": (Departure(LONG, 9), Departure(RUNS, 7))}
                 )
                 await estimators.place(["m1"], GANG, {})
             asked = {tuple(of.clusters): of for of in one.asked}
@@ -173,7 +173,7 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
 
 def test_of_what_ends_last_no_more_is_told_than_an_estimator_reads() -> None:
     async def scenario() -> None:
-        ends = tuple(Ending(replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
+        ends = tuple(Departure(replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
         async with serving(Canned({"m1": 0})) as one:
             async with Estimators(EstimatorSettings({"m1": one.address})) as estimators:
                 await estimators.place(["m1"], GANG, {}, endings={"m1": ends})
@@ -332,7 +332,7 @@ def test_who_has_to_end_is_read_unless_it_cannot_be_meant(
             serving(Canned(garbage=answer.SerializeToString())) as one,
             Estimators(EstimatorSettings({"m1": one.address})) as estimators,
         ):
-            may_end = {"m1": (Ending(RUNS, 5), Ending(RUNS, 4, surplus=3, kept=8), Ending(LONG, 5))}
+            may_end = {"m1": (Departure(RUNS, 5), Departure(RUNS, 4, surplus=3, kept=8), Departure(LONG, 5))}
             assert await estimators.place(["m1"], GANG, {}, endings=may_end, of_choice=of_choice) == (
                 ClusterRoom("m1", 0, earliest=read),
             )

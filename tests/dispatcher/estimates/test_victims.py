@@ -11,7 +11,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Answered, Endings, Estimates, Subject
+from queue_dispatcher.estimates.estimates import Answered, Departures, Estimates, Subject
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.estimates.victims import MAX_VICTIMS, VictimsAnswer
@@ -46,7 +46,7 @@ class Fleet:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         assert (endings, of_choice, gang.copies) == (ENDS, True, 4)

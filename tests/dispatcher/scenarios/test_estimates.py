@@ -7,7 +7,7 @@ from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.dispatcher import Estimation
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimates import Endings
+from queue_dispatcher.estimates.estimates import Departures
 from queue_dispatcher.estimates.questions import StatedBinding
 from tests.dispatcher.scenarios.test_growth import replicas_of, scaled
 from tests.dispatcher.scenarios.test_life import charged
@@ -31,7 +31,7 @@ class Estimators:
         gang: pb.Gang,
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
-        endings: Endings | None = None,
+        endings: Departures | None = None,
         of_choice: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         self.asked.append((clusters, gang))

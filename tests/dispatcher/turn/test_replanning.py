@@ -9,7 +9,8 @@ import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.estimates.estimates import Probing
-from queue_dispatcher.turn.displacing import MAX_TRIES, claims_of, keep_displacements
+from queue_dispatcher.turn.displacing import claims_of, keep_displacements
+from queue_dispatcher.turn.plan_search import MAX_TRIES
 from tests.dispatcher.scenarios.objects import service_class
 from tests.dispatcher.turn.builders import Plane
 from tests.dispatcher.turn.test_displacing import (
