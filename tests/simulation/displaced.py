@@ -310,8 +310,9 @@ class Displacements(Evictions):
 
     def _admitted(self, key: str, gpus: int, record: Obj) -> None:
         super()._admitted(key, gpus, record)
-        if not self._claims or record["id"] in self._claims or not self._trees.is_placed(record["queue"]):
+        if not self._claims or not self._trees.is_placed(record["queue"]):
             return
+        own = self._claims.get(record["id"])
         is_well = self._goes_well() and self._is_quick()
         self.claimed += is_well
         bindings, queue = self.world.api.collection("resourcebindings").objects, record["queue"]
@@ -320,6 +321,8 @@ class Displacements(Evictions):
         before[queue] -= gpus
         is_own = not self._trees.borrows(queue, before, gpus)
         for uid, claim in self._claims.items():
+            if claim is own:
+                continue
             binding = bindings[claim.key]
             other, its = self._line(binding), self._queue_named(binding)
             if line is None or other is None or self._trees.is_stopped(its):
@@ -327,11 +330,13 @@ class Displacements(Evictions):
             need, is_entitled = asked(binding), is_own and queue != its
             is_first = self._goes_first(key, line, queue, claim.key, other, its)
             is_late = self.world.timeline.now_ms - claim.at_ms < _DECIDED_MS
+            # Of those for whom others went the first come first.
+            is_first = is_first or (own is not None and own.at_ms < claim.at_ms)
             if not is_well or is_first or is_late or is_entitled:
                 claim.is_overtaken = True
                 # What is left then may not be enough, so that others may have to go, or it is given up.
                 self._starts.pop(uid, None)
-            if claim.is_overtaken or not self._is_in_line(binding, other):
+            if own is not None or claim.is_overtaken or not self._is_in_line(binding, other):
                 continue
             lacks_quota = self._lacks(its, need, of_quota=True)
             lacked_quota = self._lacks(its, need, gpus, queue, of_quota=True)

@@ -109,7 +109,7 @@ def test_nobody_waits_for_whom_a_part_of_would_fit_and_all_of_it_never() -> None
             "who is first in line starts in bounded time",
             reserving.Reserving,
             "reserve",
-            lambda self, lines: iter(()),
+            lambda self, lines, standing: iter(()),
             id="nobody has a reservation",
         ),
         pytest.param(
