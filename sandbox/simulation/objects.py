@@ -22,7 +22,8 @@ def at(obj: Obj | None, *path: str, default: Json = None) -> Json:
     """What is at the path, ``default`` where there is nothing or null."""
     value: Json = obj
     for name in path:
-        if not isinstance(value, Mapping):
+        # Asked of millions: what is read here is a plain dict nearly always.
+        if type(value) is not dict and not isinstance(value, Mapping):
             return default
         value = value.get(name)
     return default if value is None else value

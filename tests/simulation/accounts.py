@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.objects import Obj, at
@@ -179,14 +180,19 @@ def _still_in(binding: Obj) -> set[str]:
 
 
 def record_of(binding: Obj) -> Obj | None:
-    """Its admission record, if that is its own; what is no record counts as none."""
+    """Its admission record, if that is its own; what is no record counts as none. Not to be changed."""
+    text = at(binding, "metadata", "annotations", ADMISSION)
+    record = _record(text) if text is not None else None
+    return record if record is not None and record.get("id") == binding["metadata"]["uid"] else None
+
+
+@lru_cache(maxsize=10_000)
+def _record(text: str) -> Obj | None:
     try:
-        record: Obj = json.loads(at(binding, "metadata", "annotations", ADMISSION, default="null"))
+        record: Obj = json.loads(text)
     except ValueError:
         return None
-    if not isinstance(record, dict) or record.get("id") != binding["metadata"]["uid"]:
-        return None
-    return record
+    return record if isinstance(record, dict) else None
 
 
 def is_held(binding: Obj) -> bool:

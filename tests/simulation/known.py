@@ -236,8 +236,8 @@ class Known:
 
     def _is_on_its_way(self, binding: Obj) -> bool:
         """Whether it was released and has no place, and is not to be taken back yet."""
-        record = record_of(binding)
-        if record is None or is_held(binding) or placed(binding):
+        record = record_of(binding) if not is_held(binding) and not placed(binding) else None
+        if record is None:
             return False
         return self.world.timeline.now_ms - from_rfc3339(record["admittedAt"]) < STARTS_WITHIN_MS
 
