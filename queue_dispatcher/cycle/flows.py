@@ -20,8 +20,8 @@ class Flows:
     """
 
     def __init__(self, snapshot: Snapshot, since: "Flows | None" = None) -> None:
-        ledger, totals = snapshot.ledger, snapshot.ledger.totals
-        self.capacity = {cell: free + totals.get(cell, 0) for cell, free in snapshot.envelope.items()}
+        ledger = snapshot.ledger
+        self.capacity = ledger.in_all(snapshot.envelope)
         """By cell, what there is in all; those left out have no bound."""
         self._gone: dict[Cell, int] = dict(since._gone) if since is not None else {}
         self._come: dict[Cell, int] = dict(since._come) if since is not None else {}

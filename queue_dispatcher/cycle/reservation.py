@@ -7,7 +7,7 @@ start, or leaves it what it needs by then; and in the end nobody, so that the wa
 declared. Where nobody knows when it could start, nobody may pass either.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -81,11 +81,6 @@ class Reservation:
         for it in its own, and whoever took what is made elsewhere would leave its own to nobody.
         """
         return self.is_claimed and other.is_claimed and self.cluster != other.cluster
-
-
-def has_claim(made: Iterable[Reservation], item: str) -> bool:
-    """Whether others are displaced for the item, which holds one of these then."""
-    return any(one.is_claimed and one.item.id == item for one in made)
 
 
 @dataclass(frozen=True, slots=True)

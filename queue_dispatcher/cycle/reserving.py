@@ -142,11 +142,12 @@ class Reserving:
     def _whole(self, line: Line, number: int) -> _Turn:
         return (*self._soonest(line), _WHOLE, number, (), line, iter(()))
 
-    def _next_of(self, alike: Iterator[Line], number: int) -> Iterator[_Turn]:
+    def _next_of(self, alike: Iterator[Line], number: int) -> list[_Turn]:
         """The turn of the next of them, if there is one."""
-        for line in alike:
-            yield (len(self._places), False, line.first, _ALIKE, number, (), line, alike)
-            return
+        line = next(alike, None)
+        if line is None:
+            return []
+        return [(len(self._places), False, line.first, _ALIKE, number, (), line, alike)]
 
     def is_open(self, item: Item, depth: int) -> bool:
         """Whether it may get a reservation, or give one up, as far as depth goes; False is certain.

@@ -225,6 +225,11 @@ class Ledger:
         balances = self._columns[cell].balances
         return [balances[node] for node in path]
 
+    def in_all(self, free: Mapping[Cell, int]) -> dict[Cell, int]:
+        """By cell of which so much is free, what there is in all, with what is charged."""
+        totals = self._totals
+        return {cell: amount + totals.get(cell, 0) for cell, amount in free.items()}
+
     def availability(self, queue: str, cell: Cell) -> Availability:
         """`available`, and the lowest node that bounds it: -1 for an unknown queue."""
         path = self.tree.paths.get(queue)
@@ -420,8 +425,7 @@ class Ledger:
             if path is None:
                 self._change_stray(queue, cell, change)
                 continue
-            if cell not in self._own:
-                self._own_column(cell)
+            self._own_column(cell)
             balances, charged, _, lending = self._columns[cell]
             charged[path[0]] += change
             for node in path:

@@ -103,13 +103,12 @@ def may_displace(preemptor: Preemptor, one: Candidate, cells: Collection[Cell]) 
     """Whether the policy allows it, of a candidate in one of `queues_of`, and it holds any of these cells."""
     if not any(cell in cells for cell, _ in one.charge):
         return False
-    if one.queue != preemptor.queue:
-        is_any = preemptor.policy.reclaim_within_cohort is ReclaimWithinCohort.ANY
-        return is_any or one.priority < preemptor.priority
-    if one.priority == preemptor.priority:
-        may_equal = preemptor.policy.within_cluster_queue is WithinClusterQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
-        return may_equal and one.enqueued_ms > preemptor.enqueued_ms
-    return one.priority < preemptor.priority
+    highest = highest_of(preemptor, one.queue)
+    if highest is not None and one.priority > highest:
+        return False
+    if one.queue != preemptor.queue or one.priority < preemptor.priority:
+        return True
+    return one.enqueued_ms > preemptor.enqueued_ms
 
 
 def in_order(candidates: Iterable[Candidate], queue: str) -> list[Candidate]:

@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.ledger.tree import UNLIMITED
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, in_order, lacking
 
 
@@ -69,11 +68,7 @@ class Displacing:
         ledger, one = self._ledger, self._preemptor
         ledger.give_back(one.queue, one.charge)
         try:
-            return all(
-                amount <= ledger.available_at(self._path, cell)
-                and amount <= self._capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
-                for cell, amount in one.charge
-            )
+            return not lacking(ledger, self._capacity, one.queue, one.charge)
         finally:
             ledger.charge(one.queue, one.charge)
 

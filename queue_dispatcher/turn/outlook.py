@@ -49,8 +49,8 @@ def outlook(state: TurnState, now: Moment) -> Generator[None, None, Outlook]:
     }
     known = _Known(stated.verdicts, opens_ms)
     of_queue = max(MIN_OF_QUEUE, min(MAX_OF_QUEUE, MAX_ITEMS // max(1, len(stated.queues))))
-    totals, running, waits = ledger.totals, list(cache.running), state.view.waits
-    capacity = {cell: free + totals.get(cell, 0) for cell, free in stated.envelope.items()}
+    running, waits = list(cache.running), state.view.waits
+    capacity = ledger.in_all(stated.envelope)
     waiting: list[Waiting] = []
     for line in stated.queues.values():
         if line.stopped is None and line.name in ledger.tree.paths:

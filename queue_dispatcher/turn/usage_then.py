@@ -12,8 +12,7 @@ from queue_dispatcher.turn.state import TurnState
 
 def capacity_of(state: TurnState) -> dict[Cell, int]:
     """What there is in all, where that is known."""
-    totals = state.cache.charges.ledger.totals
-    return {cell: free + totals.get(cell, 0) for cell, free in state.cache.envelope().items()}
+    return state.cache.charges.ledger.in_all(state.cache.envelope())
 
 
 def ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
