@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.objects import Obj, at
+from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
 
 ADMISSION = "fairway.dev/admission"
@@ -193,6 +194,12 @@ def _record(text: str) -> Obj | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
+
+
+def limit_ms(line: SubmitLine) -> int | None:
+    """For how long it may run, by its class or by what it says; None for without end."""
+    stated = [seconds for seconds in (line.may_run_s, line.says_s) if seconds]
+    return 1000 * min(stated) if stated else None
 
 
 def is_held(binding: Obj) -> bool:

@@ -8,14 +8,21 @@ from queue_dispatcher.bindings.requeue import Cause
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition
 from sandbox.simulation.story import FaultLine, SubmitLine
-from tests.simulation.accounts import cause_of, is_ended, is_held, is_whole, placed, record_of, replicas
-from tests.simulation.known import STALE_MS
+from tests.simulation.accounts import (
+    cause_of,
+    is_ended,
+    is_held,
+    is_whole,
+    limit_ms,
+    placed,
+    record_of,
+    replicas,
+)
+from tests.simulation.known import EARLY_MS, STALE_MS
 from tests.simulation.losses import Losses
 
 _WITHIN_MS: Final = 30_000
 """How long the dispatcher may take for what it may do, while nothing keeps it from that."""
-_EARLY_MS: Final = 12_000
-"""So much earlier somebody may stop it who has not seen it placed, but knows when it was released."""
 _DELAYED_MS: Final = 60_000
 """The same where releases may be written long after they were decided."""
 _BEFORE: Final = "nothing is stopped before its time"
@@ -156,7 +163,7 @@ class Evictions(Losses):
             return f"queue {record['queue']} is drained"
         end_ms = self._end_ms(line, self._heard_ms(self._began_ms.get(key)))
         # The mates of a group may keep it for a while.
-        late_ms = 90_000 if line.group else _EARLY_MS
+        late_ms = 90_000 if line.group else EARLY_MS
         is_over = end_ms is not None and self.world.timeline.now_ms > end_ms + late_ms
         return "it may run no longer" if is_over and not self._has_wrong_clocks() else ""
 
@@ -175,14 +182,12 @@ class Evictions(Losses):
     @staticmethod
     def _end_ms(line: SubmitLine | None, began_ms: int | None) -> int | None:
         """Until when it may run; None for without end."""
-        if line is None or began_ms is None:
-            return None
-        stated = [seconds for seconds in (line.may_run_s, line.says_s) if seconds]
-        return began_ms + 1000 * min(stated) if stated else None
+        may_ms = limit_ms(line) if line is not None else None
+        return None if began_ms is None or may_ms is None else began_ms + may_ms
 
     def _early_ms(self) -> int:
         """How much earlier than seen in the world something may be over for a dispatcher."""
-        return _EARLY_MS if self.world.faults.is_calm() and self._is_quick() else _DELAYED_MS
+        return EARLY_MS if self.world.faults.is_calm() and self._is_quick() else _DELAYED_MS
 
     def _is_quick(self) -> bool:
         """Whether releases are written as soon as they are decided."""

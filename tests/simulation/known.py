@@ -30,6 +30,8 @@ QUEUE = "fairway.dev/queue"
 STALE_MS = 100_000
 """So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 SLACK_MS = 5_000
+EARLY_MS = 12_000
+"""So much earlier somebody may stop it who has not seen it placed, but knows when it was released."""
 STARTS_WITHIN_MS = 400_000
 """What was admitted runs after so long, or is taken back; the default is 300 s."""
 

@@ -9,13 +9,12 @@ from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.pods import Phase
 from sandbox.simulation.story import NAMESPACE, FaultLine, SubmitLine
-from tests.simulation.accounts import cause_of, is_held, is_whole, placed, record_of, replicas
+from tests.simulation.accounts import cause_of, is_held, is_whole, limit_ms, placed, record_of, replicas
+from tests.simulation.known import EARLY_MS
 from tests.simulation.starving import Starving
 
 _STARTS_WITHIN_MS = 300_000
 _SLACK_MS = 5_000
-_HEARD_WITHIN_MS = 12_000
-"""So much earlier the time that it may run is over for who knows only when it was released."""
 _TRIED_WITHIN_MS = 100_000
 _LONGEST_PAUSE_MS = 240_000
 _LAW = "nothing is taken back before its time"
@@ -106,8 +105,8 @@ class Starts(Starving):
         if is_of_failed:
             return
         moved_ms = max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
-        limits = [seconds for seconds in (line.may_run_s, line.says_s) if seconds]
-        has_had_all = bool(limits) and written.at_ms - moved_ms >= 1_000 * min(limits) - _HEARD_WITHIN_MS
+        may_ms = limit_ms(line)
+        has_had_all = may_ms is not None and written.at_ms - moved_ms >= may_ms - EARLY_MS
         if has_had_all and any(pod.phase is not Phase.RUNNING for pod in self._pods(before)):
             return
         # Before its pods are there nothing of it can start, whoever is late.
