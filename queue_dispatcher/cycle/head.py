@@ -50,6 +50,7 @@ class QueueHead:
         "_is_touched",
         "_lacking",
         "_left",
+        "_lent",
         "_line",
         "_moved",
         "_next",
@@ -121,6 +122,8 @@ class QueueHead:
         self._reservations = NO_RESERVATIONS
         # By rank and time to run of what the estimators have no room for, whose reservations it may use.
         self._passed: dict[tuple[int, int | None], frozenset[str]] = {}
+        # Whose room it may use if it takes only what is owned; None if it was not asked.
+        self._lent: frozenset[str] | None = None
         self.waiters: Sequence[Waiter] = ()
         self._refused: Sequence[PendingClass] = ()
         # Those of which waiters are picked, each with how it may be charged, and until when the picked ones
@@ -178,6 +181,7 @@ class QueueHead:
         before = self._ahead
         self._restart()
         self._passed.clear()
+        self._lent = None
         self.found = self._find()
         self._ahead = self._next
         held = (pending.get(one.item.id) for one in reservations.of(self.name))
@@ -193,6 +197,8 @@ class QueueHead:
     def _passes_the_same(self, reservations: Reservations, now_ms: int) -> bool:
         """Whether others have reservations now than when it was found, and that changes nothing for it."""
         if reservations.of(self.name) or self._reservations.of(self.name):
+            return False
+        if self._lent is not None and reservations.lent(self.name) != self._lent:
             return False
         return all(
             reservations.passed_by(priority, runtime_ms, now_ms) == passed
@@ -529,13 +535,7 @@ class QueueHead:
             self._short.add(self.key.shape)
             return None
         if fit is None:
-            reservations, priority = self._reservations, self.rank[0]
-            if not self._is_begun:
-                passed = reservations.passed_by(priority, runtime_ms, self._at_ms)
-                self._passed[priority, runtime_ms] = passed
-            through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._at_ms)
-            if through:
-                fit = self._left.can_admit_through(self.key.shape, through)
+            fit = self._fit_through()
         looks = self.state.looks
         if fit is not None and looks is not None and self._is_second(fit, looks):
             if item.id in looks.claims:
@@ -547,6 +547,20 @@ class QueueHead:
         charge = fit.alternative.charge
         refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, charge)
         return fit if refusing is None else None
+
+    def _fit_through(self) -> Fit | None:
+        """How it may start in the room that estimators keep for others, as far as it may use that."""
+        item, runtime_ms, reservations = self.item, self.key.runtime_ms, self._reservations
+        lent = reservations.lent(self.name)
+        if not self._is_begun:
+            passed = reservations.passed_by(self.rank[0], runtime_ms, self._at_ms)
+            self._passed[self.rank[0], runtime_ms] = passed
+            self._lent = lent
+        through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._at_ms)
+        fit = self._left.can_admit_through(self.key.shape, through) if through else None
+        if fit is None and not lent <= through:
+            fit = self._left.can_admit_through(self.key.shape, through | lent, is_owner=True)
+        return fit
 
     def _is_second(self, fit: Fit, looks: Looks) -> bool:
         """Whether displacing others in another flavor may go before it. Groups and growth displace nobody."""

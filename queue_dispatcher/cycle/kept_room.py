@@ -14,15 +14,14 @@ class Kept:
     """What others may take beside one reservation without delaying it: of ``quota`` in its tree, with the
     root ``root``, and of what is there (``free``), by cell. Cells left out are not touched by it.
 
-    ``borrows``: it would use more than its queue, or one above, owns. ``is_passed``: by whoever ends before
-    it can start; not once something has taken of that for which nobody knows an end.
+    ``is_passed``: by whoever ends before it can start; not once something has taken of that for which nobody
+    knows an end.
     """
 
     reservation: Reservation
     root: int
     quota: dict[Cell, int]
     free: dict[Cell, int]
-    borrows: bool
     is_passed: bool = True
 
     def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
@@ -68,7 +67,7 @@ class KeptRoom:
             for cell, amount in charge:
                 if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
                     return kept.reservation
-                if not (is_entitled and kept.borrows) and amount > kept.free.get(cell, amount):
+                if not (is_entitled and kept.reservation.borrows) and amount > kept.free.get(cell, amount):
                     return kept.reservation
         return None
 

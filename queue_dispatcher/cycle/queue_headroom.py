@@ -92,6 +92,8 @@ class QueueHeadroom:
         """Whether anything was looked at that the estimators have said, since this was set to False."""
         # The items whose reservations do not hold back what is asked about.
         self._through: frozenset[str] = frozenset()
+        # Whether only what the queue owns is looked at.
+        self._is_owner = False
 
     def begin(self, headroom: Headroom) -> None:
         """Something may be taken from now on; what was left before may differ as `is_unchanged` allows."""
@@ -192,13 +194,17 @@ class QueueHeadroom:
                     return fit
         return None
 
-    def can_admit_through(self, shape: Shape, through: frozenset[str]) -> Fit | None:
-        """As `can_admit`, using also what estimators keep for these items."""
-        self._through = through
+    def can_admit_through(
+        self, shape: Shape, through: frozenset[str], *, is_owner: bool = False
+    ) -> Fit | None:
+        """As `can_admit`, using also what estimators keep for these items. ``is_owner``: where nothing would
+        be borrowed.
+        """
+        self._through, self._is_owner = through, is_owner
         try:
             return self.can_admit(shape)
         finally:
-            self._through = frozenset()
+            self._through, self._is_owner = frozenset(), False
 
     def ways_ever(self, shape: Shape) -> Sequence[Alternative]:
         """How a workload of the shape could be charged if nothing else ran, the first preferred; none where
@@ -321,6 +327,8 @@ class QueueHeadroom:
     def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
         if not shape.probe:
             return Fit(alternative, True)
+        if self._is_owner and self._distance(alternative.charge):
+            return None
         if not self._may_fit(shape, alternative):
             return None
         if self._through:
@@ -328,7 +336,7 @@ class QueueHeadroom:
         return self._headroom.estimated(shape, alternative, self._verdict(shape, alternative))
 
     def _assign(self, shape: Shape) -> Alternative | Stuck:
-        distance = self._distance if shape.avoids_borrowing else None
+        distance = self._distance if shape.avoids_borrowing or self._is_owner else None
         return assign(self._parts(shape), self._has, distance, lambda one: self._may_fit(shape, one))
 
     def _assign_ever(self, shape: Shape) -> Alternative | Stuck:

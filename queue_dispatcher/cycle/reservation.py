@@ -35,7 +35,8 @@ class Reservation:
     when on nothing passes. ``starts_ms``: when it can start at the latest, by what is known now; None where
     nobody knows, and ``unknown`` says why. ``expires_ms``: when it is given up. ``short``: of which cells it
     lacks some. ``cluster``: in which the estimators keep room for it; empty where none does, and all clusters
-    count. ``is_claimed``: others are displaced for it.
+    count. ``is_claimed``: others are displaced for it. ``borrows``: it would use more than its queue, or one
+    above, owns.
     """
 
     item: Item
@@ -49,6 +50,7 @@ class Reservation:
     short: frozenset[Cell] = frozenset()
     cluster: str = ""
     is_claimed: bool = False
+    borrows: bool = False
 
     def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
         """Whether what would run for so long at the most may use what is kept."""
@@ -76,6 +78,12 @@ class Reservation:
             return rank < self.rank
         return not self.is_claimed and (has_claim or rank[0] < self.rank[0])
 
+    def is_lent(self, queue: str) -> bool:
+        """Whether an item of a queue that takes only what its queue owns is not held back by it: it would
+        borrow what that one gets back, but what others were displaced for is as good as used.
+        """
+        return self.borrows and not self.is_claimed and self.item.queue != queue
+
     def is_apart_from(self, other: "Reservation") -> bool:
         """Whether others are displaced for both, in different clusters: each was reckoned with what is made
         for it in its own, and whoever took what is made elsewhere would leave its own to nobody.
@@ -91,9 +99,11 @@ class Reservations:
     given_up: Mapping[str, int] = field(default_factory=dict)
     _by_queue: dict[str, list[Reservation]] = field(init=False, repr=False, compare=False)
     _passed: dict[tuple[int, int | None, int], frozenset[str]] = field(init=False, repr=False, compare=False)
+    _lent: dict[str, frozenset[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_passed", {})
+        object.__setattr__(self, "_lent", {})
         by_queue: dict[str, list[Reservation]] = {}
         for one in self.made:
             by_queue.setdefault(one.item.queue, []).append(one)
@@ -145,6 +155,14 @@ class Reservations:
                 if one.cluster
                 and ((priority < one.rank[0] and not one.is_claimed) or one.is_passed_by(runtime_ms, now_ms))
             )
+        return found
+
+    def lent(self, queue: str) -> frozenset[str]:
+        """Those that an item of the queue may use as well if it takes only what its queue owns."""
+        found = self._lent.get(queue)
+        if found is None:
+            found = frozenset(one.item.id for one in self.made if one.cluster and one.is_lent(queue))
+            self._lent[queue] = found
         return found
 
     def behind(self, item: str) -> frozenset[str]:

@@ -363,9 +363,9 @@ class Reserving:
             frozenset(short),
             cluster,
             item.id in self._claims,
+            later.borrows_after(item.queue, way.charge),
         )
-        borrows = later.borrows_after(item.queue, way.charge)
-        return _Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free, borrows))
+        return _Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free))
 
     def _starts(
         self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amount: int, *, has_cluster: bool

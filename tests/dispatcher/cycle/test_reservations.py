@@ -121,6 +121,42 @@ def test_a_lenders_own_work_is_not_held_back_for_a_borrower() -> None:
     assert [one.item.id for one in decision.reservations.made] == ["gang"]
 
 
+@pytest.mark.parametrize(
+    ("of", "runs", "gpu", "gang", "claims", "starts"),
+    [
+        pytest.param("own", 0, 8, 12, (), True, id="what its queue owns"),
+        pytest.param("own", 4, 8, 12, (), False, id="more than that"),
+        pytest.param("gangs", 0, 4, 12, (), False, id="the queue of the gang"),
+        pytest.param("own", 0, 8, 4, (), False, id="the gang does not borrow"),
+        pytest.param("own", 0, 8, 12, ("gang",), False, id="others were displaced for it"),
+    ],
+)
+def test_nodes_kept_for_who_borrows_are_not_kept_from_who_owns(
+    of: str, runs: int, gpu: int, gang: int, claims: tuple[str, ...], *, starts: bool
+) -> None:
+    found = fleet(root("org", gpu=16), queue("own", "org", gpu=8), queue("gangs", "org", gpu=8))
+    if runs:
+        found.submit("own", "runs", gpu=runs)
+        assert found.cycle() == ["runs"]
+    large = preplaced([bound("ab", gpu=gang)], probe="gang")
+    small = preplaced([bound("ab", gpu=gpu)], probe="small")
+    found.submit("gangs", "gang", large)
+    found.earliest[probe_through(_probe(large), {"gang"})] = Earliest("a", 20 * MIN, 3)
+    found.now_ms = 6 * MIN
+    found.submit(of, "comes", small, at=found.now_ms)
+    there = Verdict(1, frozenset("a"), rooms=(("a", 1),))
+    verdicts = {key: Verdict(0, reasons=("no node",)) for key in (_probe(large), _probe(small))}
+    verdicts |= {
+        probe_through(_probe(large), {"gang"}): Verdict(0),
+        probe_through(_probe(small), {"gang"}): there,
+    }
+    for expected in ([], ["comes"] if starts else []):
+        snapshot = replace(found.snapshot(verdicts=verdicts), claims=dict.fromkeys(claims, 60 * MIN))
+        decision = decide(snapshot, found.now_ms)
+        assert [(one.item.id, one.cluster) for one in decision.reservations.made] == [("gang", "a")]
+        assert found.carry_out(decision) == expected
+
+
 def test_what_waits_within_its_quota_is_kept_from_borrowers() -> None:
     found = fleet(root("org"), queue("own", "org", gpu=8), queue("other", "org", gpu=8))
     found.submit("other", "a", gpu=6, runtime=20 * MIN)
