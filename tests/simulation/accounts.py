@@ -127,8 +127,14 @@ def cause_of(binding: Obj) -> Cause:
 
 def stays_in(binding: Obj) -> str:
     """The cluster that its requeue record says it is suspended in; empty for none."""
+    text = at(binding, "metadata", "annotations", REQUEUE)
+    return _stays_in(text) if text is not None else ""
+
+
+@lru_cache(maxsize=10_000)
+def _stays_in(text: str) -> str:
     try:
-        requeue: Obj = json.loads(at(binding, "metadata", "annotations", REQUEUE, default="{}"))
+        requeue: Obj = json.loads(text)
         return str((requeue.get("suspended") or {}).get("cluster", ""))
     except (ValueError, AttributeError):
         return ""
@@ -314,9 +320,12 @@ def charge_of(binding: Obj, queue: str, completions: int) -> Charge | None:
 
 
 class Trees:
-    """Queues under their roots."""
+    """Queues under their roots, which do not change."""
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
+        self._paths: dict[str, list[str]] = {}
+        self._owned: dict[str, int] = {}
+        self._most: dict[str, int] = {}
         self.quotas: Mapping[str, Quota] = {one.name: one for one in quotas}
         rests = Counter[str]()
         for one in self.quotas.values():
@@ -332,9 +341,13 @@ class Trees:
 
     def path(self, name: str) -> list[str]:
         """From the queue to its root; a parent that is not there is a pool without quota."""
-        path = [name]
-        while (known := self.quotas.get(path[-1])) is not None and known.parent and known.parent not in path:
-            path.append(known.parent)
+        path = self._paths.get(name)
+        if path is None:
+            path = self._paths[name] = [name]
+            while (
+                (known := self.quotas.get(path[-1])) is not None and known.parent and known.parent not in path
+            ):
+                path.append(known.parent)
         return path
 
     def below(self, name: str) -> list[str]:
@@ -342,7 +355,9 @@ class Trees:
 
     def owned(self, name: str) -> int:
         """What the queue and those below it own."""
-        return sum(self.quotas[one].nominal for one in self.below(name))
+        if name not in self._owned:
+            self._owned[name] = sum(self.quotas[one].nominal for one in self.below(name))
+        return self._owned[name]
 
     def is_stopped(self, name: str) -> bool:
         """Whether it admits nothing: it or one above it is stopped, not there, or above itself; or it has
@@ -414,7 +429,9 @@ class Trees:
 
     def most(self, name: str) -> int:
         """What the queue could ever use if nobody else did."""
-        most = self.owned(self.root(name))
-        while self.excess(name, {}, most) and most > 0:
-            most -= 1
-        return most
+        if name not in self._most:
+            most = self.owned(self.root(name))
+            while self.excess(name, {}, most) and most > 0:
+                most -= 1
+            self._most[name] = most
+        return self._most[name]
