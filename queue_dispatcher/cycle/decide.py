@@ -335,9 +335,9 @@ class _Cycle:
         reserving, charge, passes = self._headroom.reserving, fit.alternative.charge, False
         if reserving is not None:
             passes = reserving.kept.is_passed(item.id, queue.name, queue.rank, charge)
-        self._headroom.take(queue.name, item.shape, fit)
         if reserving is not None:
             reserving.admitted(item, queue.rank, item.runtime_ms, charge)
+        self._headroom.take(queue.name, item.shape, fit)
         self._tokens[fit.is_preplaced] -= len(item.members)
         if not fit.is_preplaced:
             self._in_flight += len(item.members)

@@ -11,18 +11,23 @@ from queue_dispatcher.ledger.ledger import Ledger
 
 @dataclass(slots=True)
 class Kept:
-    """What others may take beside one reservation without delaying it: of ``quota`` in its tree, with the
-    root ``root``, and of what is there (``free``), by cell. Cells left out are not touched by it.
+    """What others may take beside one reservation without delaying it: of the ``quota`` of each node of
+    ``path``, that of its queue up to the root, and of what is there (``free``), by cell. Cells left out are
+    not touched by it.
 
     ``is_passed``: by whoever ends before it can start; not once something has taken of that for which nobody
     knows an end.
     """
 
     reservation: Reservation
-    root: int
-    quota: dict[Cell, int]
+    path: tuple[int, ...]
+    quota: dict[Cell, list[int]]
     free: dict[Cell, int]
     is_passed: bool = True
+
+    def is_near(self, root: int) -> bool:
+        """Whether it may keep anything from queues of the tree with this root."""
+        return self.path[-1] == root or bool(self.free)
 
     def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
         """Whether what would run for so long at the most may use what is kept."""
@@ -58,14 +63,13 @@ class KeptRoom:
         self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
     ) -> Reservation | None:
         """The first reservation that an item would delay if it were charged so; None if it delays none."""
-        root, borrows = self._ledger.tree.paths[queue][-1], None
-        for kept in self._binding(item, queue, root, rank, runtime_ms):
+        path, borrows = self._ledger.tree.paths[queue], None
+        for kept in self._binding(item, queue, path[-1], rank, runtime_ms):
             if borrows is None:
                 borrows = self._ledger.borrows_after(queue, charge)
             is_entitled = not borrows and _may_be_entitled(kept, queue)
-            is_in_tree = root == kept.root
             for cell, amount in charge:
-                if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
+                if not is_entitled and self._exceeds(kept, path, cell, amount):
                     return kept.reservation
                 if not (is_entitled and kept.reservation.borrows) and amount > kept.free.get(cell, amount):
                     return kept.reservation
@@ -85,20 +89,24 @@ class KeptRoom:
         )
 
     def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
-        """An item is admitted, charged so. Also of one that goes first anyway, what it takes is not left."""
+        """An item is about to be charged so. What one takes that goes first anyway is not left either."""
+        path = self._ledger.tree.paths[queue]
         for kept in self._kept:
             if kept.reservation.item.id == item:
                 # Those behind it leave it what it takes.
                 break
             if kept.is_passed_by(runtime_ms, self._now_ms):
                 continue
-            is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
-            for left in (kept.quota, kept.free) if is_in_tree else (kept.free,):
-                for cell, amount in charge:
-                    if cell in left:
-                        # When it can start then, nobody knows.
-                        kept.is_passed = kept.is_passed and (runtime_ms is not None or amount <= left[cell])
-                        left[cell] = max(0, left[cell] - amount)
+            for cell, amount in charge:
+                exceeds = amount > kept.free.get(cell, amount) or self._exceeds(kept, path, cell, amount)
+                # When it can start then, nobody knows.
+                kept.is_passed = kept.is_passed and (runtime_ms is not None or not exceeds)
+                if cell in kept.free:
+                    kept.free[cell] = max(0, kept.free[cell] - amount)
+                if cell in kept.quota:
+                    level, reaches = self._reaching(kept, path, cell, amount)
+                    quota = kept.quota[cell]
+                    quota[level:] = [max(0, left - reaches) for left in quota[level:]]
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
         self._near.clear()
         self._claimed.discard(item)
@@ -112,7 +120,7 @@ class KeptRoom:
         has_claim = item in self._claimed
         near = self._near.get(root)
         if near is None:
-            near = self._near[root] = [kept for kept in self._kept if kept.root == root or kept.free]
+            near = self._near[root] = [kept for kept in self._kept if kept.is_near(root)]
         for kept in near:
             one = kept.reservation
             if one.item.id == item:
@@ -121,6 +129,23 @@ class KeptRoom:
                 continue
             if not kept.is_passed_by(runtime_ms, self._now_ms):
                 yield kept
+
+    def _exceeds(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> bool:
+        """Whether the queue at the beginning of a path would take more quota than is left beside it."""
+        quota = kept.quota.get(cell)
+        if quota is None or amount <= min(quota):
+            return False
+        level, reaches = self._reaching(kept, path, cell, amount)
+        return any(reaches > left for left in quota[level:])
+
+    def _reaching(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> tuple[int, int]:
+        """From which of its nodes on a charge to the queue at the beginning of another path is felt, and how
+        much of it: what the branch of that one has for itself alone is nobody else's.
+        """
+        level = next((at for at, node in enumerate(kept.path) if node in path), None)
+        if level is None:
+            return len(kept.path), 0
+        return level, self._ledger.reaching(path[: path.index(kept.path[level])], cell, amount)
 
     def _is_entitled(self, kept: Kept, queue: str, charge: Charge) -> bool:
         """Who takes only what its own queue owns waits for no other queue's reservation, but for what others

@@ -10,7 +10,7 @@ import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import accumulate, count
 from operator import add
 from typing import Final, NamedTuple
 
@@ -176,10 +176,10 @@ class Reserving:
         return self._reserve(waiter)
 
     def admitted(self, item: Item, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
-        """The item is admitted, charged so."""
+        """The item is about to be charged so."""
         for one in self.kept:
             if one.reservation.item.id == item.id:
-                self._count(one.root, one.reservation.alternative, -1)
+                self._count(one.path[-1], one.reservation.alternative, -1)
         self.kept.taken(item.id, item.queue, rank, runtime_ms, charge)
         for cell, amount in charge:
             if runtime_ms is None:
@@ -339,18 +339,22 @@ class Reserving:
         is_hard = starts_ms is None or self._now_ms >= drains_ms
         later = held.fork()
         for cell, _ in way.charge:
-            # Whatever has been declared, once it drains what it does not lack it is not to lack either.
             back = short.get(cell, _NOTHING)
             if starts_ms is not None and (cell in short or not is_hard):
                 back = self._back(held, path, cell, after(starts_ms))
             if back.freed:
                 later.raise_to(path, cell, back.rises, back.freed)
+        # Whatever has been declared, once it drains nobody takes of what it lacks, and what it does not lack
+        # it is not to lack either.
+        left = held if is_hard else later
         quota, free = {}, {}
         for cell, amount in way.charge:
-            nothing = is_hard and cell in short
-            quota[cell] = 0 if nothing else max(0, later.available_at(path, cell) - amount)
+            bounds = left.bounds_at(path, cell)
+            # What it lacks below comes back below, and so to all above.
+            needs = accumulate(bounds[:-1], min, initial=amount)
+            quota[cell] = [max(0, bound - need) for bound, need in zip(bounds, needs, strict=True)]
             if not cluster and cell in self._capacity:
-                free[cell] = 0 if nothing else max(0, self._free(later, cell) - amount)
+                free[cell] = max(0, self._free(left, cell) - amount)
         reservation = Reservation(
             item,
             waiter.rank,
@@ -365,7 +369,7 @@ class Reserving:
             item.id in self._claims,
             later.borrows_after(item.queue, way.charge),
         )
-        return _Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free))
+        return _Plan(starts_ms, is_possible, Kept(reservation, path, quota, free))
 
     def _starts(
         self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amount: int, *, has_cluster: bool

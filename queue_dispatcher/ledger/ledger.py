@@ -192,6 +192,27 @@ class Ledger:
                 kept += balance - lending[node]
         return amount
 
+    def bounds_at(self, path: tuple[int, ...], cell: Cell) -> list[int]:
+        """By node of a path, how much more its queue may take as far as the limits of that node go; the least
+        of them is what is `available_at`.
+        """
+        balances, _, borrowing, lending = self._columns[cell]
+        bounds, kept = [], 0
+        for node in path:
+            balance = balances[node]
+            bounds.append(kept + max(0, balance + borrowing[node]))
+            kept += max(0, balance - lending[node])
+        return bounds
+
+    def reaching(self, path: tuple[int, ...], cell: Cell, amount: int) -> int:
+        """How much of what is charged to the first node of a path lowers the balance of the node above its
+        last: not what those of the path have beyond what they lend.
+        """
+        balances, _, _, lending = self._columns[cell]
+        for node in path:
+            amount -= min(amount, max(0, balances[node] - lending[node]))
+        return amount
+
     def available_after(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int]) -> int:
         """`available_at`, once the balances of the path's nodes have risen by so much."""
         balances, _, borrowing, lending = self._columns[cell]

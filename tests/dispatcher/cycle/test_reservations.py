@@ -13,8 +13,8 @@ from queue_dispatcher.cycle.reasons import BEHIND_STRANGERS_RESERVATION, told_to
 from queue_dispatcher.cycle.runtime import in_steps, longest_within
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
-from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, bound, preplaced, shape
-from tests.dispatcher.ledger.builders import charge, queue, root
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, admitted, bound, preplaced, shape
+from tests.dispatcher.ledger.builders import charge, owns, queue, root
 
 MIN = 60_000
 POLICY = ReservationPolicy(after_ms=5 * MIN, drain_after_ms=30 * MIN, hold_timeout_ms=600 * MIN)
@@ -106,6 +106,55 @@ def test_a_gang_starts_when_small_work_keeps_coming() -> None:
                 return
             ends[name] = minute + 25
     pytest.fail("the gang never started")
+
+
+WALLED = (
+    root("org"),
+    queue("one", "org", gpu=owns(0, borrows=0, lends=0)),
+    queue("two", "org", gpu=owns(0, borrows=0, lends=0)),
+    queue("own", "one", gpu=4),
+    queue("other", "two", gpu=0),
+    queue("idle", "two", gpu=8),
+)
+CAPPED = (
+    root("org"),
+    queue("own", "org", gpu=owns(4, borrows=0)),
+    queue("other", "org"),
+    queue("idle", "org", gpu=8),
+)
+LENDING = (*WALLED[:2], queue("two", "org", gpu=owns(0, lends=6)), *WALLED[3:])
+
+
+@pytest.mark.parametrize("waited", [6, 40])
+@pytest.mark.parametrize(
+    ("nodes", "runtime"),
+    [
+        # What lies behind walls is nobody else's, whether or not anybody knows when the gang can start.
+        pytest.param(WALLED, None, id="walls"),
+        pytest.param(WALLED, 60 * MIN, id="walls, known"),
+        # Of 12 the gang is to have 4.
+        pytest.param(CAPPED, None, id="lacks its own alone"),
+        pytest.param(CAPPED, 60 * MIN, id="lacks its own alone, known"),
+        pytest.param(LENDING, None, id="a wall on one side"),
+    ],
+)
+def test_who_takes_nothing_of_what_is_lacking_is_not_held_back(
+    nodes: tuple[QuotaNode, ...], runtime: int | None, waited: int
+) -> None:
+    found = fleet(*nodes)
+    found.submit("own", "runs", gpu=2, runtime=runtime)
+    assert found.cycle() == ["runs"]
+    found.submit("own", "gang", gpu=4)
+    found.now_ms = waited * MIN
+    assert found.cycle() == []
+    assert [one.item.id for one in found.reservations.made] == ["gang"]
+    starts = []
+    for gpu in range(1, 11):
+        found.submit("other", "comes", gpu=gpu, at=found.now_ms)
+        if admitted(found.decide()):
+            starts.append(gpu)
+        found.queues["other"].pending.remove("comes")
+    assert starts == list(range(1, 9))
 
 
 def test_a_lenders_own_work_is_not_held_back_for_a_borrower() -> None:
