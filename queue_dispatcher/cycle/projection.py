@@ -21,6 +21,7 @@ from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
+from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -73,7 +74,7 @@ class Outlook:
     """What is known at a time, epoch milliseconds. ``ledger``: a fork, which is forked again.
 
     ``capacity``: by cell, what there is in all, where that is known. ``queues``: how they are set up; what is
-    pending in them is not looked at, but ``waiting``.
+    pending in them is not looked at, but ``waiting``. ``turns``: who has had how many.
     """
 
     now_ms: int
@@ -82,6 +83,7 @@ class Outlook:
     queues: Mapping[str, QueueState]
     waiting: Sequence[Waiting]
     runs: Sequence[Run]
+    turns: Turns = NO_TURNS
 
     @property
     def has_history(self) -> bool:
@@ -147,13 +149,14 @@ class _Play:
     def play(self) -> Generator[None, None, dict[str, int]]:
         """To the end."""
         yield from self._begin()
-        cycles, reservations = AdmissionCycles(), NO_RESERVATIONS
+        cycles, reservations, turns = AdmissionCycles(), NO_RESERVATIONS, self._outlook.turns
         starts: dict[str, int] = {}
         now_ms = self._outlook.now_ms
         for _ in range(self._steps):
             snapshot = self._snapshot(now_ms)
-            decision = yield from cycles.steps(replace(snapshot, reservations=reservations), now_ms)
-            reservations = decision.reservations
+            snapshot = replace(snapshot, reservations=reservations, turns=turns)
+            decision = yield from cycles.steps(snapshot, now_ms)
+            reservations, turns = decision.reservations, decision.turns
             for action in decision.actions:
                 yield
                 if isinstance(action, Admit):

@@ -62,7 +62,7 @@ def outlook(state: TurnState, now: Moment) -> Generator[None, None, Outlook]:
         if number and not number % _PACE:
             yield
         runs.append(_run(cache, one, now))
-    return Outlook(now.day_ms, ledger, capacity, stated.queues, waiting, runs)
+    return Outlook(now.day_ms, ledger, capacity, stated.queues, waiting, runs, stated.turns)
 
 
 def _run(cache: Cache, one: Running, now: Moment) -> Run:

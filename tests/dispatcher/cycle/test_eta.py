@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -12,6 +12,7 @@ from queue_dispatcher.cycle.eta import Confidence, Eta, etas
 from queue_dispatcher.cycle.projection import MAX_STEPS, Outlook, Run, Waiting, project
 from queue_dispatcher.cycle.run_history import ENOUGH, KEPT, MAX_KINDS, RunHistory
 from queue_dispatcher.cycle.steps import to_the_end
+from queue_dispatcher.cycle.turns import NO_TURNS, TURN, Turns
 from queue_dispatcher.ledger.tree import QuotaNode
 from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet
 from tests.dispatcher.ledger.builders import cell, queue, root
@@ -185,6 +186,20 @@ CASES = [
     Case("nothing ever ends for it", {}, {"x": Waits(4, refused=True)}, {"x": "unknown"}),
     Case("more than there is", {"a": Runs(8, 10)}, {"x": Waits(17)}, {"x": "unknown"}),
 ]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (NO_TURNS, {"a": "bound 10", "b": "bound 110"}),
+        (Turns(((0, {"a": TURN}),)), {"a": "bound 15", "b": "bound 10"}),
+    ],
+)
+def test_whose_turn_it_is_counts(turns: Turns, expected: dict[str, str]) -> None:
+    nodes = root("org"), queue("a", "org", gpu=4), queue("b", "org", gpu=4)
+    waits = {"a": Waits(4, 100, of="a"), "b": Waits(4, 5, of="b")}
+    known = outlook({"ran": Runs(4, 10, of="a")}, waits, *nodes, there=4)
+    assert told(to_the_end(etas(replace(known, turns=turns)))) == expected
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.about)
