@@ -25,6 +25,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Looks
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.preemption.candidates import lacking
+from queue_dispatcher.turn.displaceable import Displaceable
 from queue_dispatcher.turn.plan_search import AGAIN_MS, PlanSearch, note_in_vain
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
@@ -125,9 +126,10 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
         and _waits(state.cache, one.item)
     )
     asking: list[PlanSearch] = []
+    displaceable = Displaceable(state.cache, now)
     for waiter in islice(due, MAX_LOOKS):
         if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
-            look = PlanSearch(state, waiter, now)
+            look = PlanSearch(state, displaceable, waiter, now)
             if look.has_to_ask():
                 asking.append(look)
         elif waiter.starts_in is not None:
