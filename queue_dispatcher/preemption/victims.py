@@ -225,14 +225,15 @@ class _Targets:
         lines: Lines,
         gone: Mapping[str, int],
     ) -> None:
-        self._ledger, self._preemptor, self._gone = ledger, preemptor, gone
-        paths = ledger.tree.paths
-        self._path = paths[preemptor.queue]
-        # Of each queue the first, where that is known, and the others.
+        self._ledger, self._preemptor, self._lines, self._gone = ledger, preemptor, lines, gone
+        self._path = ledger.tree.paths[preemptor.queue]
+        self._holding = {node for queue in lines.queues for node in ledger.tree.paths[queue]}
+        # Of each queue that was looked at the first, where that is known, and the others.
         self._first: dict[int, Candidate] = {}
-        self._others = {paths[queue][0]: lines.of(queue) for queue in lines.queues}
-        self._holding = {node for queue in lines.queues for node in paths[queue]}
+        self._others: dict[int, Iterator[Candidate]] = {}
         self._passed_over: set[int] = set()
+        # As of `share_of`, with the version of the node: each victim changes the shares of one path.
+        self._shares: dict[int, tuple[int, int]] = {}
 
     def queues(self) -> Iterator[int]:
         """Where to look next, as long as there is anywhere."""
@@ -266,7 +267,9 @@ class _Targets:
 
     def _has(self, queue: int) -> bool:
         """Whether one is left in the queue; what can give up no more pods in any cluster is not."""
-        others = self._others.get(queue, _NOBODY)
+        others = self._others.get(queue)
+        if others is None:
+            others = self._others[queue] = self._lines.of(self._ledger.tree.nodes[queue].name)
         one = self._first.pop(queue, None) or next(others, None)
         while one is not None and one.pods and self._gone[one.members[0]] >= one.surplus:
             one = next(others, None)
@@ -277,7 +280,7 @@ class _Targets:
     def drop(self, queue: int) -> None:
         """The queue is not looked at again."""
         self._first.pop(queue, None)
-        self._others[queue] = _NOBODY
+        self._others[queue] = iter(())
 
     def _largest(self, above: int) -> int | None:
         """The queue below a node to look in: that of the largest share, step by step down the tree.
@@ -285,17 +288,17 @@ class _Targets:
         None where there is none; what holds nobody to displace, or borrows nothing, is passed over from then
         on, but for what the preemptor is in.
         """
-        ledger, leaf, inner = self._ledger, _NOTHING, _NOTHING
-        for node in ledger.tree.children(above):
+        tree, leaf, inner = self._ledger.tree, _NOTHING, _NOTHING
+        for node in tree.children(above):
             if node in self._passed_over or node not in self._holding:
                 continue
-            share = ledger.share_of(node)
-            if ledger.tree.children(node):
+            share = self._share_of(node)
+            if tree.children(node):
                 if not share and node not in self._path:
                     self._passed_over.add(node)
                 elif share >= inner[0]:
                     inner = (share, node)
-            elif not self._has(node) or (not share and node != self._path[0]):
+            elif (not share and node != self._path[0]) or not self._has(node):
                 self._passed_over.add(node)
             elif share > leaf[0] or (share == leaf[0] and self._is_sooner(node, leaf[1])):
                 leaf = (share, node)
@@ -304,12 +307,17 @@ class _Targets:
             return None
         return self._largest(inner[1]) if inner[0] >= leaf[0] else leaf[1]
 
+    def _share_of(self, node: int) -> int:
+        version, known = self._ledger.version(node), self._shares.get(node)
+        if known is None or known[0] != version:
+            known = self._shares[node] = (version, self._ledger.share_of(node))
+        return known[1]
+
     def _is_sooner(self, queue: int, other: int) -> bool:
         first = (self._first[queue], self._first[other])
         return in_order(first, self._preemptor.queue)[0] is first[0]
 
 
 _NOTHING: Final = (-1, -1)
-_NOBODY: Final[Iterator[Candidate]] = iter(())
 _ALL: Final = 1 << 40
 """More pods than any workload has."""

@@ -10,7 +10,7 @@ promised to (`minRuntime`). Those that were released together are displaced toge
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from queue_dispatcher.api.service_class import Preemptible
 from queue_dispatcher.bindings.phase import Moment, began_day_ms
@@ -40,22 +40,12 @@ LEAST_RUNNING: Final = 16
 """but of each queue so many."""
 
 
-class _Queue(NamedTuple):
-    """What runs in a queue, with its priority; None for what is gone. ``has_elastic``: some of it is;
-    ``is_in_order``: each alone, and as it was admitted, so that whoever comes first would go first.
-    """
-
-    running: list[tuple[int, Entry | None]]
-    has_elastic: bool
-    is_in_order: bool
-
-
 class Displaceable:
-    """Of one turn, in which each queue is looked through once, for whomever that is."""
+    """Of one turn, in which everything is looked at once, for whomever that is."""
 
     def __init__(self, cache: Cache, now: Moment) -> None:
         self.cache, self.now = cache, now
-        self._queues: dict[str, _Queue] = {}
+        self._whole: dict[tuple[str, bool], Candidate | None] = {}
 
     def may_go(
         self, ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell], before: Collection[str]
@@ -63,22 +53,17 @@ class Displaceable:
         """Whom the preemptor may displace for what it lacks of these cells, by the charges of the ledger: as
         of now, whatever is displaced until somebody looks. ``before``: none of these, that go before it.
         """
-        queues = queues_of(ledger, preemptor, cells)
+        queues = dict.fromkeys(queues_of(ledger, preemptor, cells))
         search = _Search(self, ledger, preemptor, cells, before, len(queues))
-        elastic = [queue for queue in queues if self.queue(queue).has_elastic]
-        return MayGo(Lines(elastic, search.pods), Lines(frozenset(queues), search.whole))
+        elastic = [queue for queue in queues if self.cache.running.elastic(queue)]
+        return MayGo(Lines(elastic, search.pods), Lines(queues.keys(), search.whole))
 
-    def queue(self, name: str) -> _Queue:
-        """What runs in it."""
-        found = self._queues.get(name)
-        if found is None:
-            of = self.cache.running.by_priority(name)
-            running = [(priority, self.cache.present(uid)) for priority, uid in of]
-            there = [entry for _, entry in running if entry is not None]
-            has_elastic = any(entry.elastic is not None for entry in there)
-            is_in_order = all(entry.group is None and entry.record is None for entry in there)
-            found = self._queues[name] = _Queue(running, has_elastic, is_in_order)
-        return found
+    def whole(self, entry: Entry, *, borrows: bool) -> Candidate | None:
+        """All of it, with those that were released with it; None where they may not go."""
+        key = (entry.uid, borrows)
+        if key not in self._whole:
+            self._whole[key] = _whole(self.cache, entry, self.now, borrows=borrows)
+        return self._whole[key]
 
 
 class _Search:
@@ -107,29 +92,25 @@ class _Search:
         found = (one for entry in elastic for one in _surplus(cache, entry, now, borrows=borrows))
         return in_order(filter(self._may_displace, found), queue)
 
-    def whole(self, queue: str) -> Iterator[Candidate]:
+    def whole(self, queue: str) -> Iterable[Candidate]:
         """What of it may go as a whole."""
-        found = filter(self._may_displace, self._found(queue))
-        may_go = (one for one in found if self._before.isdisjoint(one.members))
-        if self._of.queue(queue).is_in_order:
+        running, cache, borrows = [*self._running(queue)], self._of.cache, self._borrows(queue)
+        hold = (entry for entry in running if _may_hold(cache, entry, self._cells))
+        found = (one for entry in hold if (one := self._of.whole(entry, borrows=borrows)) is not None)
+        may_go = (one for one in filter(self._may_displace, found) if self._before.isdisjoint(one.members))
+        if all(entry.group is None and entry.record is None for entry in running):
+            # Each alone, and as it was admitted: whoever comes first would go first.
             return may_go
-        return iter(in_order({one.id: one for one in may_go}.values(), queue))
-
-    def _found(self, queue: str) -> Iterator[Candidate]:
-        cache, now, borrows = self._of.cache, self._of.now, self._borrows(queue)
-        for entry in self._running(queue):
-            if _may_hold(cache, entry, self._cells):
-                one = _whole(cache, entry, now, borrows=borrows)
-                if one is not None:
-                    yield one
+        return in_order({one.id: one for one in may_go}.values(), queue)
 
     def _running(self, queue: str) -> Iterator[Entry]:
         """The first so many, none of a higher priority, without those that are displaced already."""
-        highest = highest_of(self._preemptor, queue)
-        for priority, entry in islice(self._of.queue(queue).running, self._most):
+        cache, highest = self._of.cache, highest_of(self._preemptor, queue)
+        for priority, uid in islice(cache.running.by_priority(queue), self._most):
             if highest is not None and priority > highest:
                 break
-            if entry is not None and entry.uid not in self._going:
+            entry = cache.present(uid)
+            if entry is not None and uid not in self._going:
                 yield entry
 
     def _borrows(self, queue: str) -> bool:

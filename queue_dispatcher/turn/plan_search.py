@@ -127,7 +127,7 @@ class PlanSearch:
         policy, before = self._queue.preemption, self._before
         preemptor = Preemptor(item.id, item.queue, policy, item.priority, item.enqueued_ms, way.charge)
         short = short_of(self._ledger, self._capacity, preemptor)
-        if self._is_yielding(queues_of(self._ledger, preemptor, short)):
+        if self._is_yielding(preemptor, short):
             # What gives pods up for somebody else may have more to give once that is written.
             self._asking[number] = None
             return None
@@ -152,16 +152,17 @@ class PlanSearch:
             self._state.over_budget[item.id] = refused
         return None if refused else plan
 
-    def _is_yielding(self, queues: Collection[str]) -> bool:
-        """Whether work of these queues has just begun to give pods up."""
+    def _is_yielding(self, preemptor: Preemptor, short: Collection[Cell]) -> bool:
+        """Whether work of the queues in question has just begun to give pods up."""
         begun, charges = self._state.displacements, self._cache.charges
-        return any(
-            one.fewer
+        queues = {
+            charged.queue
+            for uid, one in self._cache.ends.displaced_by.items()
+            if one.fewer
             and self._now.elapsed_ms - begun[one.by].since_ms < FRESH_MS
             and (charged := charges.get(uid)) is not None
-            and charged.queue in queues
-            for uid, one in self._cache.ends.displaced_by.items()
-        )
+        }
+        return bool(queues) and not queues.isdisjoint(queues_of(self._ledger, preemptor, short))
 
     def _may_go(self, preemptor: Preemptor, short: Collection[Cell]) -> MayGo:
         cache = self._cache
