@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -226,14 +227,18 @@ class _Targets:
         gone: Mapping[str, int],
     ) -> None:
         self._ledger, self._preemptor, self._lines, self._gone = ledger, preemptor, lines, gone
-        self._path = ledger.tree.paths[preemptor.queue]
-        self._holding = {node for queue in lines.queues for node in ledger.tree.paths[queue]}
+        tree = ledger.tree
+        self._path = tree.paths[preemptor.queue]
+        # By node above others, where to look below it; what is not there any more is passed over.
+        self._below: dict[int, set[int]] = {}
+        for path in (tree.paths[queue] for queue in lines.queues):
+            for node, above in () if tree.children(path[0]) else pairwise(path):
+                self._below.setdefault(above, set()).add(node)
         # Of each queue that was looked at the first, where that is known, and the others.
         self._first: dict[int, Candidate] = {}
         self._others: dict[int, Iterator[Candidate]] = {}
-        self._passed_over: set[int] = set()
-        # As of `share_of`, with the version of the node: each victim changes the shares of one path.
-        self._shares: dict[int, tuple[int, int]] = {}
+        # As of `share_of`: each victim changes the shares of one path.
+        self._shares: dict[int, int] = {}
 
     def queues(self) -> Iterator[int]:
         """Where to look next, as long as there is anywhere."""
@@ -242,7 +247,7 @@ class _Targets:
             while self._has(root):
                 yield root
             return
-        while root not in self._passed_over:
+        while root in self._below:
             found = self._largest(root)
             if found is not None:
                 yield found
@@ -255,8 +260,10 @@ class _Targets:
         return replace(one, pods=1) if one.pods else one
 
     def pop(self, queue: int) -> Candidate:
-        """The same, which is not looked at again."""
+        """The same, which goes, and is not looked at again."""
         one = self._first.pop(queue)
+        for node in self._ledger.tree.paths[one.queue]:
+            self._shares.pop(node, None)
         if one.pods > 1:
             self._first[queue] = replace(one, pods=one.pods - 1)
         return replace(one, pods=1) if one.pods else one
@@ -288,30 +295,29 @@ class _Targets:
         None where there is none; what holds nobody to displace, or borrows nothing, is passed over from then
         on, but for what the preemptor is in.
         """
-        tree, leaf, inner = self._ledger.tree, _NOTHING, _NOTHING
-        for node in tree.children(above):
-            if node in self._passed_over or node not in self._holding:
-                continue
-            share = self._share_of(node)
-            if tree.children(node):
+        shares, leaf, inner = self._shares, _NOTHING, _NOTHING
+        for node in sorted(self._below[above]):
+            share = shares.get(node)
+            if share is None:
+                share = shares[node] = self._ledger.share_of(node)
+            if node in self._below:
                 if not share and node not in self._path:
-                    self._passed_over.add(node)
+                    self._leave(node)
                 elif share >= inner[0]:
                     inner = (share, node)
             elif (not share and node != self._path[0]) or not self._has(node):
-                self._passed_over.add(node)
+                self._leave(node)
             elif share > leaf[0] or (share == leaf[0] and self._is_sooner(node, leaf[1])):
                 leaf = (share, node)
         if inner is leaf:
-            self._passed_over.add(above)
+            self._leave(above)
             return None
         return self._largest(inner[1]) if inner[0] >= leaf[0] else leaf[1]
 
-    def _share_of(self, node: int) -> int:
-        version, known = self._ledger.version(node), self._shares.get(node)
-        if known is None or known[0] != version:
-            known = self._shares[node] = (version, self._ledger.share_of(node))
-        return known[1]
+    def _leave(self, node: int) -> None:
+        """Nothing at the node or below it is looked at again."""
+        self._below.pop(node, None)
+        self._below.get(self._ledger.tree.parents[node], set()).discard(node)
 
     def _is_sooner(self, queue: int, other: int) -> bool:
         first = (self._first[queue], self._first[other])
