@@ -23,7 +23,6 @@ from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Looks
-from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.preemption.candidates import lacking
 from queue_dispatcher.turn.displaceable import Displaceable
 from queue_dispatcher.turn.plan_search import AGAIN_MS, PlanSearch, note_in_vain
@@ -101,8 +100,10 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
         ledger.charge(queue, one.charge)
 
 
-def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
-    """Begin the plans that can be made; what to ask the estimators for others."""
+def displace(state: TurnState, decision: Decision, now: Moment) -> list[PlanSearch]:
+    """Begin the plans that can be made; those that have to ask the estimators for theirs, as they may once
+    all have begun that can, since each keeps room.
+    """
     if state.cache.observes:
         return []
     again = state.displaces_again_ms
@@ -134,8 +135,7 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
                 asking.append(look)
         elif waiter.starts_in is not None:
             note_in_vain(state, waiter.item, now, AGAIN_MS)
-    # Once all plans have begun that can, as each keeps room.
-    return [probing for look in asking for probing in look.ask()]
+    return asking
 
 
 def _is_waiting(cache: Cache, item_id: str) -> bool:
