@@ -9,6 +9,7 @@ promised to (`minRuntime`). Those that were released together are displaced toge
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -48,13 +49,15 @@ class Displaceable:
         self._whole: dict[tuple[str, bool], Candidate | None] = {}
 
     def may_go(
-        self, ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell], before: Collection[str]
+        self, ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell], before: frozenset[str]
     ) -> MayGo:
         """Whom the preemptor may displace for what it lacks of these cells, by the charges of the ledger: as
         of now, whatever is displaced until somebody looks. ``before``: none of these, that go before it.
         """
         queues = dict.fromkeys(queues_of(ledger, preemptor, cells))
-        search = _Search(self, ledger, preemptor, cells, before, len(queues))
+        most = max(LEAST_RUNNING, MAX_RUNNING // max(1, len(queues)))
+        going = frozenset(self.cache.ends.displaced_by)
+        search = _Search(self, ledger, preemptor, cells, before, going, most)
         elastic = [queue for queue in queues if self.cache.running.elastic(queue)]
         return MayGo(Lines(elastic, search.pods), Lines(queues.keys(), search.whole))
 
@@ -66,38 +69,33 @@ class Displaceable:
         return self._whole[key]
 
 
+@dataclass(frozen=True, slots=True)
 class _Search:
-    """For one preemptor, by queue."""
+    """For one preemptor, by queue. ``going``: what is displaced already; ``most``: how many of each queue."""
 
-    def __init__(
-        self,
-        displaceable: Displaceable,
-        ledger: Ledger,
-        preemptor: Preemptor,
-        cells: Collection[Cell],
-        before: Collection[str],
-        queues: int,
-    ) -> None:
-        self._of, self._ledger, self._preemptor, self._cells = displaceable, ledger, preemptor, cells
-        self._before = frozenset(before)
-        self._going = frozenset(displaceable.cache.ends.displaced_by)
-        self._most = max(LEAST_RUNNING, MAX_RUNNING // max(1, queues))
+    of: Displaceable
+    ledger: Ledger
+    preemptor: Preemptor
+    cells: Collection[Cell]
+    before: frozenset[str]
+    going: frozenset[str]
+    most: int
 
     def pods(self, queue: str) -> list[Candidate]:
         """What the elastic of it has beyond its minimum: it comes back by growing, for which nobody is
         displaced, so that it does not matter who goes before whom.
         """
-        cache, now, borrows = self._of.cache, self._of.now, self._borrows(queue)
+        cache, now, borrows = self.of.cache, self.of.now, self._borrows(queue)
         elastic = (entry for entry in self._running(queue) if entry.elastic is not None)
         found = (one for entry in elastic for one in _surplus(cache, entry, now, borrows=borrows))
         return in_order(filter(self._may_displace, found), queue)
 
     def whole(self, queue: str) -> Iterable[Candidate]:
         """What of it may go as a whole."""
-        running, cache, borrows = [*self._running(queue)], self._of.cache, self._borrows(queue)
-        hold = (entry for entry in running if _may_hold(cache, entry, self._cells))
-        found = (one for entry in hold if (one := self._of.whole(entry, borrows=borrows)) is not None)
-        may_go = (one for one in filter(self._may_displace, found) if self._before.isdisjoint(one.members))
+        running, cache, borrows = [*self._running(queue)], self.of.cache, self._borrows(queue)
+        hold = (entry for entry in running if _may_hold(cache, entry, self.cells))
+        found = (one for entry in hold if (one := self.of.whole(entry, borrows=borrows)) is not None)
+        may_go = (one for one in filter(self._may_displace, found) if self.before.isdisjoint(one.members))
         if all(entry.group is None and entry.record is None for entry in running):
             # Each alone, and as it was admitted: whoever comes first would go first.
             return may_go
@@ -105,20 +103,20 @@ class _Search:
 
     def _running(self, queue: str) -> Iterator[Entry]:
         """The first so many, none of a higher priority, without those that are displaced already."""
-        cache, highest = self._of.cache, highest_of(self._preemptor, queue)
-        for priority, uid in islice(cache.running.by_priority(queue), self._most):
+        cache, highest = self.of.cache, highest_of(self.preemptor, queue)
+        for priority, uid in islice(cache.running.by_priority(queue), self.most):
             if highest is not None and priority > highest:
                 break
             entry = cache.present(uid)
-            if entry is not None and uid not in self._going:
+            if entry is not None and uid not in self.going:
                 yield entry
 
     def _borrows(self, queue: str) -> bool:
-        node = self._ledger.tree.paths[queue][0]
-        return any(self._ledger.borrows(node, cell) for cell in self._cells)
+        node = self.ledger.tree.paths[queue][0]
+        return any(self.ledger.borrows(node, cell) for cell in self.cells)
 
     def _may_displace(self, one: Candidate) -> bool:
-        return may_displace(self._preemptor, one, self._cells)
+        return may_displace(self.preemptor, one, self.cells)
 
 
 def _may_hold(cache: Cache, entry: Entry, cells: Collection[Cell]) -> bool:
