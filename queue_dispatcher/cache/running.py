@@ -83,6 +83,8 @@ class RunningSet:
         self._places: dict[str, tuple[str, ...]] = {}
         # By the queue that is charged, those of which not all is seen to run.
         self._idle: dict[str, set[str]] = {}
+        # Likewise those that are elastic.
+        self._elastic: dict[str, set[str]] = {}
         # By queue, priority, and the time of the admission negated.
         self._in_order: dict[str, list[tuple[int, int, str]]] = {}
 
@@ -107,6 +109,10 @@ class RunningSet:
     def idle(self, queue: str) -> Collection[str]:
         """Those charged to the queue itself of which not all is seen to run."""
         return self._idle.get(queue, ())
+
+    def elastic(self, queue: str) -> Collection[str]:
+        """Those charged to the queue itself that are elastic."""
+        return self._elastic.get(queue, ())
 
     @property
     def clusters(self) -> Collection[str]:
@@ -172,6 +178,8 @@ class RunningSet:
         has_none = not is_going and not pods_placed(binding.demand, binding.placed)
         if binding.progress.idle or has_none:
             self._idle.setdefault(charged.queue, set()).add(uid)
+        if entry.elastic is not None:
+            self._elastic.setdefault(charged.queue, set()).add(uid)
         ends_ms = now.day_ms if is_going else expected_end_ms(entry, since_ms, now)
         if ends_ms is None and binding.is_endless:
             self.endings.drop(uid)
@@ -223,10 +231,11 @@ class RunningSet:
         if before is None:
             return
         queue = before.charged.queue
-        if uid in (idle := self._idle.get(queue, set())):
-            idle.discard(uid)
-            if not idle:
-                del self._idle[queue]
+        for of in (self._idle, self._elastic):
+            if uid in (some := of.get(queue, set())):
+                some.discard(uid)
+                if not some:
+                    del of[queue]
         line, place = self._in_order[queue], _place_of(before)
         del line[bisect_left(line, place)]
         if not line:

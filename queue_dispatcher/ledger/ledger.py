@@ -10,7 +10,7 @@ ancestor's balance can be illegal. Kueue then takes its deficit off what every q
 queue may still use all that it does not lend, because no queue outside can have been promised that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -421,6 +421,11 @@ class Ledger:
     def borrows(self, node: int, cell: Cell) -> bool:
         """Whether the subtree of a node, by its number, uses more of the cell than it owns."""
         return self._columns[cell].balances[node] < 0
+
+    def borrowing(self, nodes: Iterable[int], cells: Iterable[Cell]) -> list[int]:
+        """Those of the nodes whose subtrees use more of any of the cells than they own."""
+        of_cells = [self._columns[cell].balances for cell in cells]
+        return list(dict.fromkeys(node for node in nodes for of in of_cells if of[node] < 0))
 
     def _share_of(self, node: int, above: int, after: Mapping[Cell, int]) -> int:
         """``after``: the node's balances by cell, where they are not to be what they are."""

@@ -82,11 +82,8 @@ def queues_of(ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell]) -> 
         return []
     found = [] if policy.within_cluster_queue is WithinClusterQueue.NEVER else [preemptor.queue]
     if policy.reclaim_within_cohort is not ReclaimWithinCohort.NEVER and len(path) > 1:
-        found += (
-            tree.nodes[number].name
-            for number in tree.subtree(path[-1])
-            if number != path[0] and any(ledger.borrows(number, cell) for cell in cells)
-        )
+        borrowing = ledger.borrowing(tree.subtree(path[-1]), cells)
+        found += (tree.nodes[number].name for number in borrowing if number != path[0])
     return found
 
 

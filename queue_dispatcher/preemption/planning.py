@@ -6,13 +6,14 @@ follows from shares. Of the clusters where that is possible, the one where the l
 where nothing goes but what elastic work has beyond its minimum.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, lacking
+from queue_dispatcher.preemption.may_go import MayGo, may_go_of
 from queue_dispatcher.preemption.victims import Displacing, Victim, fewest, together
 
 MAX_VICTIMS: Final = 256
@@ -46,13 +47,13 @@ def short_of(ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor)
 
 
 def permitted(
-    ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor, candidates: Iterable[Candidate]
+    ledger: Ledger, capacity: Mapping[Cell, int], preemptor: Preemptor, may_go: MayGo
 ) -> list[Candidate]:
     """Those that may go, in the order in which they would, whether or not as many have to; of a surplus with
     as many pods as may.
     """
     short = short_of(ledger, capacity, preemptor)
-    going = Displacing(ledger, capacity, preemptor, short).victims(candidates)
+    going = Displacing(ledger, capacity, preemptor, short).victims(may_go)
     return [one.candidate for one in together(_at_most(going))]
 
 
@@ -60,7 +61,7 @@ def best_plan(
     ledger: Ledger,
     capacity: Mapping[Cell, int],
     preemptor: Preemptor,
-    candidates: Sequence[Candidate],
+    may_go: MayGo,
     offers: Iterable[Offer],
     now_ms: int,
 ) -> Plan | None:
@@ -72,7 +73,7 @@ def best_plan(
     short = short_of(ledger, capacity, preemptor)
     plans: list[tuple[bool, int, int, str, Plan]] = []
     for offer in offers:
-        victims = _victims(Displacing(ledger, capacity, preemptor, short), candidates, offer)
+        victims = _victims(Displacing(ledger, capacity, preemptor, short), may_go, offer)
         if victims is not None and not victims:
             return Plan(offer.cluster, ())
         if victims is not None:
@@ -82,31 +83,30 @@ def best_plan(
     return min(plans, key=lambda one: one[:4])[-1] if plans else None
 
 
-def _victims(displacing: Displacing, candidates: Sequence[Candidate], offer: Offer) -> list[Victim] | None:
+def _victims(displacing: Displacing, may_go: MayGo, offer: Offer) -> list[Victim] | None:
     needed = {one.id: one.count for one in offer.needed}
-    found = list(displacing.victims(offer.needed))
+    found = list(displacing.victims(may_go_of(offer.needed)))
     firm = len(found)
     if firm < sum(needed.values()):
         return None
     if not displacing.fits():
-        rest = (_beside(one, needed.get(one.id, 0)) for one in candidates)
-        going = displacing.victims(one for one in rest if one is not None)
-        found += _until_it_fits(displacing, _at_most(going))
+        rest = MayGo(*(line.changed(lambda one: _beside(one, needed.get(one.id, 0))) for line in may_go))
+        found += _until_it_fits(displacing, _at_most(displacing.victims(rest)))
         if not displacing.fits():
             return None
     victims = fewest(displacing, found, firm)
     gone = {member for one in victims for member in one.candidate.members}
-    stay = [one for one in candidates if not one.pods and gone.isdisjoint(one.members)]
     for one, _ in victims:
-        if displacing.may_return(one, [other for other in stay if _goes_before(one, other)]):
+        stay = (other for other in may_go.whole.of(one.queue) if gone.isdisjoint(other.members))
+        if displacing.may_return(one, (other for other in stay if _goes_before(one, other))):
             return None
     return victims
 
 
 def _goes_before(one: Candidate, other: Candidate) -> bool:
-    """Whether it might displace the other in their queue, whatever that allows."""
+    """Whether it might displace the other of its queue, whatever that allows."""
     its, others = ((-each.priority, each.enqueued_ms) for each in (one, other))
-    return one.queue == other.queue and its < others
+    return its < others
 
 
 def _beside(one: Candidate, needed: int) -> Candidate | None:

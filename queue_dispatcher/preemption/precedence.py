@@ -27,7 +27,7 @@ class Precedence:
 
         ``going``: who is being displaced, and for whom.
         """
-        by = {of: set(others) for of, others in self._by.items()}
+        by: dict[str, set[str]] = {}
         for of, other in going:
             by.setdefault(of, set()).add(other)
         found, left = set[str](), [one]
@@ -35,5 +35,6 @@ class Precedence:
             at = left.pop()
             if at not in found:
                 found.add(at)
+                left += self._by.get(at, ())
                 left += by.get(at, ())
         return frozenset(found)

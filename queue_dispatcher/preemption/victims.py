@@ -13,15 +13,17 @@ each may come back within what the others have left (kueue#14543), so here the w
 three each may still displace the next, by different rights: see `queue_dispatcher.preemption.precedence`.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, in_order, lacking
+from queue_dispatcher.preemption.may_go import Lines, MayGo, lines_of
 
 
 class Relation(StrEnum):
@@ -94,17 +96,16 @@ class Displacing:
         for cell, amount in one.charge if one.pods else ():
             self._given[workload, cell] += sign * amount
 
-    def victims(self, candidates: Iterable[Candidate]) -> Iterator[Victim]:
+    def victims(self, may_go: MayGo) -> Iterator[Victim]:
         """Who may go, in order, of these, a surplus pod by pod; each is gone once it is told, and the next
         asked for if that is not enough.
         """
-        known = list(candidates)
-        yield from self._of([one for one in known if one.pods])
-        yield from self._of([one for one in known if not one.pods])
+        yield from self._of(may_go.pods)
+        yield from self._of(may_go.whole)
 
-    def _of(self, candidates: Iterable[Candidate]) -> Iterator[Victim]:
+    def _of(self, lines: Lines) -> Iterator[Victim]:
         ledger, later = self._ledger, list[Candidate]()
-        first = _Targets(ledger, self._preemptor, candidates, self._pods)
+        first = _Targets(ledger, self._preemptor, lines, self._pods)
         for queue in first.queues():
             if queue == self._path[0]:
                 yield self._taken(first.pop(queue), Relation.PRIORITY)
@@ -119,7 +120,7 @@ class Displacing:
                     yield self._taken(first.pop(queue), Relation.SHARE)
                     break
                 later.append(first.pass_over(queue))
-        second = _Targets(ledger, self._preemptor, later, self._pods)
+        second = _Targets(ledger, self._preemptor, lines_of(later), self._pods)
         for queue in second.queues():
             if queue != self._path[0]:
                 own, other = self._apart(queue)
@@ -127,7 +128,7 @@ class Displacing:
                     yield self._taken(second.pop(queue), Relation.SHARE)
             second.drop(queue)
 
-    def may_return(self, one: Candidate, beside: Sequence[Candidate] = ()) -> bool:
+    def may_return(self, one: Candidate, beside: Iterable[Candidate] = ()) -> bool:
         """Whether one that was taken could displace the preemptor in turn, once that has started and nobody
         else has come back. By priority it never could; nor does what grows again ever displace anybody.
 
@@ -146,12 +147,13 @@ class Displacing:
         ledger.give_back(self._preemptor.queue, self._preemptor.charge)
         before = ledger.share_of(own)
         ledger.charge(self._preemptor.queue, self._preemptor.charge)
+        lower = list(beside)
         self.put_back(one)
-        for lower in beside:
-            self.take(lower)
+        for it in lower:
+            self.take(it)
         returned, owns_it = ledger.share_of(other), not self._borrows(queue, cells)
-        for lower in beside:
-            self.put_back(lower)
+        for it in lower:
+            self.put_back(it)
         self.take(one)
         return owns_it or returned <= before or returned < share
 
@@ -221,15 +223,22 @@ class _Targets:
         self,
         ledger: Ledger,
         preemptor: Preemptor,
-        candidates: Iterable[Candidate],
+        lines: Lines,
         gone: Mapping[str, int],
     ) -> None:
-        self._ledger, self._preemptor, self._gone = ledger, preemptor, gone
-        self._path = ledger.tree.paths[preemptor.queue]
-        self._of: dict[int, deque[Candidate]] = {}
-        for one in in_order(candidates, preemptor.queue):
-            self._of.setdefault(ledger.tree.paths[one.queue][0], deque()).append(one)
-        self._passed_over: set[int] = set()
+        self._ledger, self._preemptor, self._lines, self._gone = ledger, preemptor, lines, gone
+        tree = ledger.tree
+        self._path = tree.paths[preemptor.queue]
+        # By node above others, where to look below it; what is not there any more is passed over.
+        self._below: dict[int, set[int]] = {}
+        for path in (tree.paths[queue] for queue in lines.queues):
+            for node, above in () if tree.children(path[0]) else pairwise(path):
+                self._below.setdefault(above, set()).add(node)
+        # Of each queue that was looked at the first, where that is known, and the others.
+        self._first: dict[int, Candidate] = {}
+        self._others: dict[int, Iterator[Candidate]] = {}
+        # As of `share_of`: each victim changes the shares of one path.
+        self._shares: dict[int, int] = {}
 
     def queues(self) -> Iterator[int]:
         """Where to look next, as long as there is anywhere."""
@@ -238,7 +247,7 @@ class _Targets:
             while self._has(root):
                 yield root
             return
-        while root not in self._passed_over:
+        while root in self._below:
             found = self._largest(root)
             if found is not None:
                 yield found
@@ -247,30 +256,38 @@ class _Targets:
         """The next one of the queue, of a surplus one pod; None if there is none left."""
         if not self._has(queue):
             return None
-        one = self._of[queue][0]
+        one = self._first[queue]
         return replace(one, pods=1) if one.pods else one
 
     def pop(self, queue: int) -> Candidate:
-        """The same, which is not looked at again."""
-        one = self._of[queue].popleft()
+        """The same, which goes, and is not looked at again."""
+        one = self._first.pop(queue)
+        for node in self._ledger.tree.paths[one.queue]:
+            self._shares.pop(node, None)
         if one.pods > 1:
-            self._of[queue].appendleft(replace(one, pods=one.pods - 1))
+            self._first[queue] = replace(one, pods=one.pods - 1)
         return replace(one, pods=1) if one.pods else one
 
     def pass_over(self, queue: int) -> Candidate:
         """The same with all pods of a surplus."""
-        return self._of[queue].popleft()
+        return self._first.pop(queue)
 
     def _has(self, queue: int) -> bool:
         """Whether one is left in the queue; what can give up no more pods in any cluster is not."""
-        left = self._of.get(queue)
-        while left and left[0].pods and self._gone[left[0].members[0]] >= left[0].surplus:
-            left.popleft()
-        return bool(left)
+        others = self._others.get(queue)
+        if others is None:
+            others = self._others[queue] = self._lines.of(self._ledger.tree.nodes[queue].name)
+        one = self._first.pop(queue, None) or next(others, None)
+        while one is not None and one.pods and self._gone[one.members[0]] >= one.surplus:
+            one = next(others, None)
+        if one is not None:
+            self._first[queue] = one
+        return one is not None
 
     def drop(self, queue: int) -> None:
         """The queue is not looked at again."""
-        self._of[queue].clear()
+        self._first.pop(queue, None)
+        self._others[queue] = iter(())
 
     def _largest(self, above: int) -> int | None:
         """The queue below a node to look in: that of the largest share, step by step down the tree.
@@ -278,27 +295,32 @@ class _Targets:
         None where there is none; what holds nobody to displace, or borrows nothing, is passed over from then
         on, but for what the preemptor is in.
         """
-        ledger, leaf, inner = self._ledger, _NOTHING, _NOTHING
-        for node in ledger.tree.children(above):
-            if node in self._passed_over:
-                continue
-            share = ledger.share_of(node)
-            if ledger.tree.children(node):
+        shares, leaf, inner = self._shares, _NOTHING, _NOTHING
+        for node in sorted(self._below[above]):
+            share = shares.get(node)
+            if share is None:
+                share = shares[node] = self._ledger.share_of(node)
+            if node in self._below:
                 if not share and node not in self._path:
-                    self._passed_over.add(node)
+                    self._leave(node)
                 elif share >= inner[0]:
                     inner = (share, node)
-            elif not self._has(node) or (not share and node != self._path[0]):
-                self._passed_over.add(node)
+            elif (not share and node != self._path[0]) or not self._has(node):
+                self._leave(node)
             elif share > leaf[0] or (share == leaf[0] and self._is_sooner(node, leaf[1])):
                 leaf = (share, node)
         if inner is leaf:
-            self._passed_over.add(above)
+            self._leave(above)
             return None
         return self._largest(inner[1]) if inner[0] >= leaf[0] else leaf[1]
 
+    def _leave(self, node: int) -> None:
+        """Nothing at the node or below it is looked at again."""
+        self._below.pop(node, None)
+        self._below.get(self._ledger.tree.parents[node], set()).discard(node)
+
     def _is_sooner(self, queue: int, other: int) -> bool:
-        first = (self._of[queue][0], self._of[other][0])
+        first = (self._first[queue], self._first[other])
         return in_order(first, self._preemptor.queue)[0] is first[0]
 
 

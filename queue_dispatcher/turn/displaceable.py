@@ -8,7 +8,8 @@ that, is promised not to be displaced (ServiceClass, `preemptible`), or has not 
 promised to (`minRuntime`). Those that were released together are displaced together.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -21,7 +22,15 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor, highest_of, may_displace, queues_of
+from queue_dispatcher.preemption.candidates import (
+    Candidate,
+    Preemptor,
+    highest_of,
+    in_order,
+    may_displace,
+    queues_of,
+)
+from queue_dispatcher.preemption.may_go import Lines, MayGo
 from queue_dispatcher.turn.duties import may_write
 from queue_dispatcher.turn.shrinking import surplus_of
 from queue_dispatcher.workloads.demand import Placed
@@ -32,24 +41,82 @@ LEAST_RUNNING: Final = 16
 """but of each queue so many."""
 
 
-def candidates(
-    cache: Cache, ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell], now: Moment
-) -> list[Candidate]:
-    """Whom the preemptor may displace for what it lacks of these cells, by the charges of the ledger."""
-    queues = queues_of(ledger, preemptor, cells)
-    most = max(LEAST_RUNNING, MAX_RUNNING // max(1, len(queues)))
-    found: dict[str, Candidate] = {}
-    for queue in queues:
-        borrows = any(ledger.borrows(ledger.tree.paths[queue][0], cell) for cell in cells)
-        for entry in _running(cache, queue, most, highest_of(preemptor, queue)):
-            if not _may_hold(cache, entry, cells):
-                continue
-            whole = _whole(cache, entry, now, borrows=borrows)
-            surplus = _surplus(cache, entry, now, borrows=borrows) if entry.elastic is not None else ()
-            for one in (*surplus, *([] if whole is None else [whole])):
-                if may_displace(preemptor, one, cells):
-                    found.setdefault(one.id, one)
-    return list(found.values())
+class Displaceable:
+    """Of one turn, in which everything is looked at once, for whomever that is."""
+
+    def __init__(self, cache: Cache, now: Moment) -> None:
+        self.cache, self.now = cache, now
+        self._whole: dict[tuple[str, bool], Candidate | None] = {}
+
+    def may_go(
+        self, ledger: Ledger, preemptor: Preemptor, cells: Collection[Cell], before: frozenset[str]
+    ) -> MayGo:
+        """Whom the preemptor may displace for what it lacks of these cells, by the charges of the ledger: as
+        of now, whatever is displaced until somebody looks. ``before``: none of these, that go before it.
+        """
+        queues = dict.fromkeys(queues_of(ledger, preemptor, cells))
+        most = max(LEAST_RUNNING, MAX_RUNNING // max(1, len(queues)))
+        going = frozenset(self.cache.ends.displaced_by)
+        search = _Search(self, ledger, preemptor, cells, before, going, most)
+        elastic = [queue for queue in queues if self.cache.running.elastic(queue)]
+        return MayGo(Lines(elastic, search.pods), Lines(queues.keys(), search.whole))
+
+    def whole(self, entry: Entry, *, borrows: bool) -> Candidate | None:
+        """All of it, with those that were released with it; None where they may not go."""
+        key = (entry.uid, borrows)
+        if key not in self._whole:
+            self._whole[key] = _whole(self.cache, entry, self.now, borrows=borrows)
+        return self._whole[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """For one preemptor, by queue. ``going``: what is displaced already; ``most``: how many of each queue."""
+
+    of: Displaceable
+    ledger: Ledger
+    preemptor: Preemptor
+    cells: Collection[Cell]
+    before: frozenset[str]
+    going: frozenset[str]
+    most: int
+
+    def pods(self, queue: str) -> list[Candidate]:
+        """What the elastic of it has beyond its minimum: it comes back by growing, for which nobody is
+        displaced, so that it does not matter who goes before whom.
+        """
+        cache, now, borrows = self.of.cache, self.of.now, self._borrows(queue)
+        elastic = (entry for entry in self._running(queue) if entry.elastic is not None)
+        found = (one for entry in elastic for one in _surplus(cache, entry, now, borrows=borrows))
+        return in_order(filter(self._may_displace, found), queue)
+
+    def whole(self, queue: str) -> Iterable[Candidate]:
+        """What of it may go as a whole."""
+        running, cache, borrows = [*self._running(queue)], self.of.cache, self._borrows(queue)
+        hold = (entry for entry in running if _may_hold(cache, entry, self.cells))
+        found = (one for entry in hold if (one := self.of.whole(entry, borrows=borrows)) is not None)
+        may_go = (one for one in filter(self._may_displace, found) if self.before.isdisjoint(one.members))
+        if all(entry.group is None and entry.record is None for entry in running):
+            # Each alone, and as it was admitted: whoever comes first would go first.
+            return may_go
+        return in_order({one.id: one for one in may_go}.values(), queue)
+
+    def _running(self, queue: str) -> Iterator[Entry]:
+        """The first so many, none of a higher priority, without those that are displaced already."""
+        cache, highest = self.of.cache, highest_of(self.preemptor, queue)
+        for priority, uid in islice(cache.running.by_priority(queue), self.most):
+            if highest is not None and priority > highest:
+                break
+            entry = cache.present(uid)
+            if entry is not None and uid not in self.going:
+                yield entry
+
+    def _borrows(self, queue: str) -> bool:
+        node = self.ledger.tree.paths[queue][0]
+        return any(self.ledger.borrows(node, cell) for cell in self.cells)
+
+    def _may_displace(self, one: Candidate) -> bool:
+        return may_displace(self.preemptor, one, self.cells)
 
 
 def _may_hold(cache: Cache, entry: Entry, cells: Collection[Cell]) -> bool:
@@ -65,23 +132,14 @@ def _may_hold(cache: Cache, entry: Entry, cells: Collection[Cell]) -> bool:
 def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
     """What runs in a queue and may be taken back, whole; ``borrows``: the queue does."""
     found: set[str] = set()
-    for entry in _running(cache, queue, MAX_RUNNING, None):
+    for uid in islice(cache.running.of(queue), MAX_RUNNING):
+        entry = cache.present(uid)
+        if entry is None or uid in cache.ends.displaced_by:
+            continue
         one = _whole(cache, entry, now, borrows=borrows)
         if one is not None and one.id not in found:
             found.add(one.id)
             yield one
-
-
-def _running(cache: Cache, queue: str, most: int, highest: int | None) -> Iterator[Entry]:
-    """The first so many that run in the queue, none of a higher priority, without those that are displaced
-    already.
-    """
-    for priority, uid in islice(cache.running.by_priority(queue), most):
-        if highest is not None and priority > highest:
-            break
-        entry = cache.present(uid)
-        if entry is not None and uid not in cache.ends.displaced_by:
-            yield entry
 
 
 def _surplus(cache: Cache, entry: Entry, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
@@ -171,7 +229,7 @@ def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
     return began_ms is not None and now.day_ms - began_ms >= promised.min_runtime_ms
 
 
-def places_of(cache: Cache, found: Collection[Candidate]) -> Iterator[tuple[str, Entry, Candidate]]:
+def places_of(cache: Cache, found: Iterable[Candidate]) -> Iterator[tuple[str, Entry, Candidate]]:
     """Each cluster in which one of their members is placed, with that; of a surplus its own."""
     for one in found:
         for uid in one.members:

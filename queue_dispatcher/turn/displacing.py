@@ -23,8 +23,8 @@ from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Looks
-from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.preemption.candidates import lacking
+from queue_dispatcher.turn.displaceable import Displaceable
 from queue_dispatcher.turn.plan_search import AGAIN_MS, PlanSearch, note_in_vain
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
@@ -100,8 +100,10 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
         ledger.charge(queue, one.charge)
 
 
-def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
-    """Begin the plans that can be made; what to ask the estimators for others."""
+def displace(state: TurnState, decision: Decision, now: Moment) -> list[PlanSearch]:
+    """Begin the plans that can be made; those that have to ask the estimators for theirs, as they may once
+    all have begun that can, since each keeps room.
+    """
     if state.cache.observes:
         return []
     again = state.displaces_again_ms
@@ -125,15 +127,15 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[Probing]
         and _waits(state.cache, one.item)
     )
     asking: list[PlanSearch] = []
+    displaceable = Displaceable(state.cache, now)
     for waiter in islice(due, MAX_LOOKS):
         if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
-            look = PlanSearch(state, waiter, now)
+            look = PlanSearch(state, displaceable, waiter, now)
             if look.has_to_ask():
                 asking.append(look)
         elif waiter.starts_in is not None:
             note_in_vain(state, waiter.item, now, AGAIN_MS)
-    # Once all plans have begun that can, as each keeps room.
-    return [probing for look in asking for probing in look.ask()]
+    return asking
 
 
 def _is_waiting(cache: Cache, item_id: str) -> bool:

@@ -5,10 +5,11 @@ As the queue's flavorFungibility says, a workload that would start in one flavor
 displaced for it in another. Then it is looked for before it starts, and it starts if that leads to nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from fairway.workloads.workload_name import WorkloadName
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cache.ends import Displaced
@@ -24,9 +25,10 @@ from queue_dispatcher.estimates.victims import VictimsAnswer
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, queues_of
 from queue_dispatcher.preemption.fungibility import CHEAPEST, NONE, Mode, Outcome, chosen
+from queue_dispatcher.preemption.may_go import Lines, MayGo
 from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
 from queue_dispatcher.preemption.victims import Relation
-from queue_dispatcher.turn.displaceable import candidates, fewer_of, kept_in, places_of
+from queue_dispatcher.turn.displaceable import Displaceable, fewer_of, kept_in, places_of
 from queue_dispatcher.turn.preemption_budget import over_budget
 from queue_dispatcher.turn.probing import asked_about
 from queue_dispatcher.turn.state import Displacement, TurnState
@@ -51,13 +53,14 @@ class _Question(NamedTuple):
     way: Alternative
     probe: str
     preemptor: Preemptor
-    may_go: Sequence[Candidate]
+    may_go: MayGo
 
 
 class PlanSearch:
     """For one workload, in one turn."""
 
-    def __init__(self, state: TurnState, waiter: Waiter, now: Moment) -> None:
+    def __init__(self, state: TurnState, displaceable: Displaceable, waiter: Waiter, now: Moment) -> None:
+        self._displaceable = displaceable
         self._state, self._cache, self._item, self._now = state, state.cache, waiter.item, now
         self._ways, self._starts_in, self._rank = waiter.ways, waiter.starts_in, waiter.rank
         self._queue = self._cache.queues.queues.cluster_queues[self._item.queue]
@@ -124,12 +127,12 @@ class PlanSearch:
         policy, before = self._queue.preemption, self._before
         preemptor = Preemptor(item.id, item.queue, policy, item.priority, item.enqueued_ms, way.charge)
         short = short_of(self._ledger, self._capacity, preemptor)
-        if self._is_yielding(queues_of(self._ledger, preemptor, short)):
+        if self._is_yielding(preemptor, short):
             # What gives pods up for somebody else may have more to give once that is written.
             self._asking[number] = None
             return None
-        may_go = self._candidates(preemptor, short)
-        if not may_go and before is None:
+        may_go = self._may_go(preemptor, short)
+        if not may_go.has_any() and before is None:
             return None
         offers: Iterable[Offer] = (Offer(""),)
         probe = own_probe(item, way)
@@ -149,24 +152,23 @@ class PlanSearch:
             self._state.over_budget[item.id] = refused
         return None if refused else plan
 
-    def _is_yielding(self, queues: Collection[str]) -> bool:
-        """Whether work of these queues has just begun to give pods up."""
+    def _is_yielding(self, preemptor: Preemptor, short: Collection[Cell]) -> bool:
+        """Whether work of the queues in question has just begun to give pods up."""
         begun, charges = self._state.displacements, self._cache.charges
-        return any(
-            one.fewer
+        queues = {
+            charged.queue
+            for uid, one in self._cache.ends.displaced_by.items()
+            if one.fewer
             and self._now.elapsed_ms - begun[one.by].since_ms < FRESH_MS
             and (charged := charges.get(uid)) is not None
-            and charged.queue in queues
-            for uid, one in self._cache.ends.displaced_by.items()
-        )
+        }
+        return bool(queues) and not queues.isdisjoint(queues_of(self._ledger, preemptor, short))
 
-    def _candidates(self, preemptor: Preemptor, short: Collection[Cell]) -> list[Candidate]:
+    def _may_go(self, preemptor: Preemptor, short: Collection[Cell]) -> MayGo:
         cache = self._cache
-        found = candidates(cache, self._ledger, preemptor, short, self._now)
         going = ((uid, displaced.by) for uid, displaced in cache.ends.displaced_by.items())
         before = cache.precedences.of(preemptor.queue).before(preemptor.id, going)
-        # Pods beyond a minimum come back by growing, and nobody is displaced for that.
-        return [one for one in found if one.pods or before.isdisjoint(one.members)]
+        return self._displaceable.may_go(self._ledger, preemptor, short, before)
 
     def _asked(self, question: _Question) -> Probing | None:
         estimates, now = self._state.estimates, self._now
@@ -195,15 +197,11 @@ class PlanSearch:
         later = frozenset(begun[begun.index(item.id) :])
         return later | state.reservations.through(item.id, item.queue, self._rank, None, self._now.day_ms)
 
-    def _offers(self, known: VictimsAnswer, may_go: Sequence[Candidate]) -> Iterator[Offer]:
+    def _offers(self, known: VictimsAnswer, may_go: MayGo) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
         before = self._before
         gone_from = {(of, name_of(workload)) for of, workload in before.places} if before is not None else ()
         avoids = before.avoids if before is not None else ()
-        placed = places_of(self._cache, may_go)
-        at = {
-            (cluster, name_of(entry.binding.workload), bool(one.pods)): one for cluster, entry, one in placed
-        }
         for cluster in known.fits:
             yield Offer(cluster)
         for cluster, room in known.rooms.items():
@@ -213,12 +211,23 @@ class PlanSearch:
             for name, pods in room.leaving:
                 if not pods and (cluster, name) in gone_from:
                     continue
-                one = at.get((cluster, name, bool(pods)))
+                one = self._named(name, cluster, may_go.pods if pods else may_go.whole)
                 if one is None or one.pods < pods:
                     break
                 gone[one.id] = replace(one, pods=pods)
             else:
                 yield Offer(cluster, tuple(gone.values()))
+
+    def _named(self, name: WorkloadName, cluster: str, line: Lines) -> Candidate | None:
+        """What of the workload may go in the cluster."""
+        for entry in self._cache.named(name.namespace, name.name):
+            charged = self._cache.charges.get(entry.uid)
+            if charged is None or name_of(entry.binding.workload) != name:
+                continue
+            mine = (one for one in line.of(charged.queue) if entry.uid in one.members)
+            at = (one for place, of, one in places_of(self._cache, mine) if of is entry and place == cluster)
+            return next(at, None)
+        return None
 
     def _begin(self, way: Alternative, plan: Plan) -> None:
         state, item, now, before = self._state, self._item, self._now, self._before

@@ -135,8 +135,13 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         state.turns = decision.turns
         tell_reservations(state, decision.reservations, now)
         probings += probings_of(state, decision, now) + keep_reservations(state, decision, now)
-        probings += displace(state, decision, now)
+        asking = displace(state, decision, now)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
+        for look in asking:
+            yield
+            if state.term != term:
+                return Turned()
+            probings += look.ask()
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     times = (retry_ms, yield_ms, reduce_ms, evict_ms, overdue_ms, lost_ms, give_up_ms, decided_ms)
     due = [at for at in (*times, _try_due_ms(state, now)) if at is not None]

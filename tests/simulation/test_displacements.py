@@ -1,6 +1,6 @@
 """The laws about displacing see what they are about, and nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from unittest import mock
 
 import pytest
@@ -134,7 +134,7 @@ class Shareless(Displacing):
     def _share_without(self, one: Candidate, node: int) -> int:
         return 1 << 60
 
-    def may_return(self, one: Candidate, beside: Sequence[Candidate] = ()) -> bool:
+    def may_return(self, one: Candidate, beside: Iterable[Candidate] = ()) -> bool:
         return False
 
 

@@ -7,6 +7,7 @@ from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, may_displace, queues_of
+from queue_dispatcher.preemption.may_go import may_go_of
 from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, short_of
 
 LOWER = Preemption(WithinClusterQueue.LOWER_PRIORITY)
@@ -79,8 +80,8 @@ class World:
     ) -> Plan | None:
         """``kept``: those that it may not displace, by id."""
         preemptor = self.preemptor(one)
-        candidates = [of for of in self.candidates(preemptor) if of.id not in kept]
-        return best_plan(self.ledger, self.capacity, preemptor, candidates, offers, 1_000_000)
+        may_go = may_go_of([of for of in self.candidates(preemptor) if of.id not in kept])
+        return best_plan(self.ledger, self.capacity, preemptor, may_go, offers, 1_000_000)
 
     def victims(self, one: Candidate) -> list[str] | None:
         plan = self.plan(one)

@@ -13,9 +13,10 @@ from queue_dispatcher.controller import Controller
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn.events import Led
 from queue_dispatcher.turn.outcomes import hear
-from queue_dispatcher.turn.turn import Turned, turning
+from queue_dispatcher.turn.turn import Turned, turn, turning
 from tests.dispatcher.scenarios.objects import GPU, Obj, cluster
 from tests.dispatcher.turn.builders import Plane
+from tests.dispatcher.turn.test_displacing import furnish, runs
 
 _MOST_STEPS = 30
 
@@ -91,6 +92,49 @@ def test_a_turn_is_about_what_there_was_when_it_began(
         assert made.charged() <= 4
         assert made.cache.charges.recomputed().charges() == made.cache.charges.ledger.charges()
     assert 3 < after < _MOST_STEPS
+
+
+def displacing() -> Plane:
+    """What has room in one queue, and two that may have others displaced in another: they are asked about."""
+    made = Plane({"m1": 4, "m2": 4}, rooms={"m1": 4, "m2": 4})
+    furnish(made, 4, {"withinClusterQueue": "LowerPriority"})
+    made.queue("other", {"m2": 4})
+    for name in ("a", "b"):
+        runs(made, name, 2)
+    made.submit("c", "other", gpus=2)
+    made.rooms = {"m1": 0, "m2": 4}
+    for probing in turn(made.state, (), made.now).probings:
+        made.answer(probing)
+    for name in ("d", "e"):
+        made.submit(name, replicas=2, said={"fairway.dev/class": "high", "fairway.dev/queue": "main"})
+    return made
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_what_happens_while_it_is_asked_whom_to_displace(is_lost: bool) -> None:
+    def happens(made: Plane) -> None:
+        if is_lost:
+            leads(made, False, True)
+        else:
+            made.submit("f", "other", gpus=2)
+
+    counts = list[int]()
+    for after in range(_MOST_STEPS):
+        made = displacing()
+        found = turned(made, happens, after)
+        if found is None:
+            break
+        counts.append(len(found.probings))
+        if is_lost:
+            assert found == Turned()
+            assert not made.entry("c").is_writing
+            assert made.entry("c").record is None
+        else:
+            assert [write.uid for write in found.writes] == ["c"]
+        # What came meanwhile was not decided on.
+        assert turn(made.state, (), made.now).has_decided
+    assert set(counts) == {0 if is_lost else 2}
+    assert 3 < len(counts) < _MOST_STEPS
 
 
 class _EachStep:
