@@ -430,8 +430,22 @@ class QueueHead:
         changes = self._headroom.changes
         if self.looked != changes:
             self.looked = changes
-            self.fit = None if self.is_done else self._find()
+            self.fit = None if self.is_done or self._is_held_back() else self._find()
         return self.fit
+
+    def _is_held_back(self) -> bool:
+        """Whether reservations leave nobody even the least that any of them needs, nor are there more to get.
+
+        This only saves asking each of them, as of many queues nobody passes for as long as they are full.
+        """
+        reserving, least = self._headroom.reserving, self.least
+        if reserving is None or not least or self._is_strict or not self._peek():
+            return False
+        if not reserving.kept.refuses_all(self.name, self.rank, least):
+            return False
+        table = self._headroom.ledger.tree.table
+        flavors = {table.name(cell).flavor for cell in self.state.pending.backlog}
+        return not self._reserves or reserving.is_closed(self.name, flavors, self.state.reservation.depth)
 
     def move_up(self) -> bool:
         """The head was admitted, and the next of its class takes its place; whether it was the last of it.
@@ -505,7 +519,8 @@ class QueueHead:
             fit = self._fit()
             if fit is not None:
                 return fit
-            if not self._is_strict and not self._next and self._left.refuses(self.least):
+            may_reserve = self._is_begun and self._reserves
+            if not (self._is_strict or self._next or may_reserve) and self._left.refuses(self.least):
                 # Not even the least that any of them needs has room.
                 self._next = len(self._order)
                 self._is_touched = True
