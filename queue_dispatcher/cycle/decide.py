@@ -114,7 +114,8 @@ class AdmissionCycles:
             yield from cycle.grow(snapshot)
         due = [head.due_ms for head in self._heads.values()]
         due += [head.changes_ms for head in (*blocked, *begun)]
-        due += [int(head.waits_ms) for head in self._heads.values() if now_ms < head.waits_ms < _FOREVER]
+        waits = (head.refused.waits_ms for head in self._heads.values())
+        due += [int(at_ms) for at_ms in waits if now_ms < at_ms < _FOREVER]
         due += [item.due_ms for item in snapshot.growing if item.due_ms > now_ms]
         due.append(reserving.next_due_ms)
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
@@ -165,12 +166,13 @@ class AdmissionCycles:
             head = heads.get(name)
             if head is None:
                 head = heads[name] = QueueHead(state, headroom)
-            reservations = snapshot.reservations
+            reservations, refused = snapshot.reservations, head.refused
             if head.keep_or_find(state, headroom, reservations, now_ms, is_within=is_within):
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
                 head.slack(bounds)
-                lines.drop(name)
+                if head.refused is not refused:
+                    lines.drop(name)
             elif not is_within:
                 head.slack(bounds)
             if head.found is not None:
@@ -427,7 +429,7 @@ def _preemptors(
 ) -> Generator[None, None, list[Sequence[Waiter]]]:
     """Those of each queue that find no room and may have others displaced, before anything is taken."""
     found: list[Sequence[Waiter]] = []
-    for number, head in enumerate(heads):
+    for number, head in enumerate([head for head in heads if head.refused.may_displace]):
         if not number % _SHORT_PACE:
             yield
         waiters = head.preemptors(headroom)

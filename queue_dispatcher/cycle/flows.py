@@ -16,7 +16,8 @@ class Flows:
     """As of a snapshot; ``since``: those of the one before, of the same ledger, None where there is none.
 
     ``resized``: the cells of which there is more or less in all than before. ``told``: the questions that are
-    answered otherwise than before, or not any more; ``turned``: those that could ever fit by one answer alone.
+    answered otherwise than before, or not any more; ``turned``: those that could ever fit by one of the
+    answers alone.
     """
 
     def __init__(self, snapshot: Snapshot, since: "Flows | None" = None) -> None:
