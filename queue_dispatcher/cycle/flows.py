@@ -2,7 +2,9 @@
 
 By cell, two sums that only grow, and that bound how much anybody's headroom can have changed: ``spent``, all
 that was ever charged, to any queue, and all capacity that ever went; ``returned``, all that was ever given
-back, and all capacity that ever came. And what the estimators say of other questions than before.
+back, and all capacity that ever came. What is given back in one tree alone is added up too: that bounds what
+quota has more for whoever is in it, whatever comes back elsewhere. And what the estimators say of other
+questions than before.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,6 +12,9 @@ from collections.abc import Collection, Mapping
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.tree import UNLIMITED
+
+Where = Cell | tuple[int, Cell]
+"""A cell, or one in a tree alone, by the number of its root."""
 
 
 class Flows:
@@ -34,7 +39,8 @@ class Flows:
             self._note_changes(since.capacity)
             self._compare(since.verdicts)
         self.spent = _sum(ledger.charged, self._gone)
-        self.returned = _sum(ledger.returned, self._come)
+        self.returned = dict[Where, int](ledger.returned_in.items())
+        self.returned.update(_sum(ledger.returned, self._come).items())
 
     def _note_changes(self, before: Mapping[Cell, int]) -> None:
         if before == self.capacity:

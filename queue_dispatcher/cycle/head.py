@@ -123,13 +123,12 @@ class QueueHead:
         headroom: Headroom,
         reservations: Reservations,
         now_ms: int,
-        *,
-        is_within: bool,
+        bounds: Bounds,
     ) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
-        ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether it was looked
-        for, which it is whenever what waits, or its order, has changed.
+        ``bounds``: those of its tree, lowered to within which it stays what it is. Answers whether it was
+        looked for, which it is whenever what waits, or its order, has changed.
         """
         pending, left = state.pending, self._left
         is_line_same = (
@@ -143,12 +142,13 @@ class QueueHead:
         # Equal states may differ in what LocalQueues have used.
         self.state = self.refused.state = state
         self._at_ms = now_ms
-        if (
-            is_line_same
-            and passes_same
-            and (left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first))
-        ):
-            return False
+        if is_line_same and passes_same:
+            if left.is_within(self.first, bounds):
+                if left.is_told_the_same(headroom):
+                    return False
+            elif left.is_unchanged(headroom, self.first):
+                left.slack(self.first, bounds)
+                return False
         are_waiters_same = is_line_same and left.is_possible_the_same(headroom)
         left.look_anew(headroom)
         if not is_line_same:
@@ -167,6 +167,7 @@ class QueueHead:
         self._is_touched = False
         self._share = None
         self.first = self.found.alternative.charge if self.found is not None else ()
+        left.slack(self.first, bounds)
         return True
 
     def _note_refused(self) -> None:
@@ -188,10 +189,6 @@ class QueueHead:
             reservations.passed_by(priority, runtime_ms, now_ms) == passed
             for (priority, runtime_ms), passed in self._passed.items()
         )
-
-    def slack(self, bounds: Bounds) -> None:
-        """Lower the bounds to those within which the head stays what it is."""
-        self._left.slack(self.first, bounds)
 
     def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Line | None:
         """Those that get reservations by now, before anything is taken; see `Refused.due`."""
