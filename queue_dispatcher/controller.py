@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Protocol
 
 from fairway.kube.pace import Pace, in_slices
+from fairway.service.lifecycle import collect_young
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.clock import SteadyClock
@@ -180,6 +181,7 @@ class Controller:
             await in_slices(self._turn())
         finally:
             self._at_rest.set()
+        collect_young()
 
     async def settled(self) -> None:
         """Bring the cache up to date, and let others run meanwhile."""

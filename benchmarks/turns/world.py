@@ -21,6 +21,7 @@ from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.reflector import Sink
 from fairway.kube.resource import KubeObjectLike
 from fairway.scope import Scope
+from fairway.service.lifecycle import collect_young
 from fairway.workloads.workload_name import WorkloadName
 from queue_dispatcher.api.objects import (
     ClusterQueueObject,
@@ -192,6 +193,8 @@ class World:
                 len(self.state.displacements) - before,
             )
         )
+        # As whoever takes turns does between them.
+        collect_young()
         return turned
 
     def _write(self, write: Write) -> None:

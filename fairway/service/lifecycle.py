@@ -34,6 +34,8 @@ SWITCH_INTERVAL_S: Final = 0.001
 # and never shrinks: a hundred clusters are some hundred watches.
 TLS_BUFFER_BYTES: Final = 16 << 10
 TLS_READ_AHEAD_KIB: Final = 16
+# So seldom that full collections, which are counted by those of middle age, come no sooner for it.
+YOUNG_TO_MIDDLE: Final = 8
 STALL_S: Final = 0.020
 SAMPLE_INTERVAL_S: Final = 0.010
 WINDOW_S: Final = 60
@@ -96,6 +98,16 @@ def freeze_long_lived() -> None:
     """
     gc.collect(1)
     gc.freeze()
+
+
+def collect_young() -> None:
+    """Call with time to spare after work that has put many objects in place of others: what it has made is
+    looked through for garbage while that is little, about a millisecond, and not amid the next such work.
+
+    Left alone a collection comes once so many more objects were made than went, by when many more are young.
+    """
+    is_middle_due = gc.get_count()[1] >= YOUNG_TO_MIDDLE
+    gc.collect(1 if is_middle_due else 0)
 
 
 def return_memory() -> None:

@@ -141,6 +141,9 @@ class Contest:
             self._refused += 1
 
     def _is_refused(self, queue: QueueHead, most: dict[Cell, int]) -> bool:
+        if queue.state.reserves:
+            # Whoever has lost its room may get a reservation when it is looked at.
+            return False
         least = queue.least
         for charge in least:
             for cell, amount in charge:

@@ -84,7 +84,8 @@ class AdmissionCycles:
             self._heads: dict[str, QueueHead] = {}
             self._classes: dict[str, Sequence[PendingClass]] = {}
             self._backlog = Backlog(snapshot.ledger.tree)
-            self._bounds: Bounds | None = None
+            # By the root of each tree.
+            self._bounds: dict[int, Bounds] = {}
             self._lines = Lines()
         # Whatever a cycle leaves behind that does not come to its end is not looked at again.
         self._ledger = None
@@ -114,7 +115,8 @@ class AdmissionCycles:
             yield from cycle.grow(snapshot)
         due = [head.due_ms for head in self._heads.values()]
         due += [head.changes_ms for head in (*blocked, *begun)]
-        due += [int(head.waits_ms) for head in self._heads.values() if now_ms < head.waits_ms < _FOREVER]
+        waits = (head.refused.waits_ms for head in self._heads.values())
+        due += [int(at_ms) for at_ms in waits if now_ms < at_ms < _FOREVER]
         due += [item.due_ms for item in snapshot.growing if item.due_ms > now_ms]
         due.append(reserving.next_due_ms)
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
@@ -141,9 +143,8 @@ class AdmissionCycles:
         """Find the heads of all queues, before anything is taken."""
         heads, classes, backlog, paths = self._heads, self._classes, self._backlog, snapshot.ledger.tree.paths
         queues, bounds, lines = snapshot.queues, self._bounds, self._lines
-        is_within = bounds is not None and bounds.hold(headroom)
-        if bounds is None or not is_within:
-            bounds = Bounds({}, {})
+        for one in bounds.values():
+            one.begin(headroom)
         for name in [name for name in classes if name not in queues]:
             del classes[name]
             if heads.pop(name, None) is not None:
@@ -165,19 +166,19 @@ class AdmissionCycles:
             head = heads.get(name)
             if head is None:
                 head = heads[name] = QueueHead(state, headroom)
-            reservations = snapshot.reservations
-            if head.keep_or_find(state, headroom, reservations, now_ms, is_within=is_within):
+            within = bounds.get(head.path[-1])
+            if within is None:
+                within = bounds[head.path[-1]] = Bounds()
+            refused = head.refused
+            if head.keep_or_find(state, headroom, snapshot.reservations, now_ms, within):
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
-                head.slack(bounds)
-                lines.drop(name)
-            elif not is_within:
-                head.slack(bounds)
+                if head.refused is not refused:
+                    lines.drop(name)
             if head.found is not None:
                 candidates.append(head)
             elif head.blocked is not None:
                 blocked.append(head)
-        self._bounds = bounds
 
 
 class _Cycle:
@@ -427,7 +428,7 @@ def _preemptors(
 ) -> Generator[None, None, list[Sequence[Waiter]]]:
     """Those of each queue that find no room and may have others displaced, before anything is taken."""
     found: list[Sequence[Waiter]] = []
-    for number, head in enumerate(heads):
+    for number, head in enumerate([head for head in heads if head.refused.may_displace]):
         if not number % _SHORT_PACE:
             yield
         waiters = head.preemptors(headroom)

@@ -7,6 +7,7 @@ the amounts are known; those that run until somebody deletes them give nothing b
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -34,6 +35,7 @@ class _Known(NamedTuple):
     at_ms: int | None
 
 
+_amount: Final = attrgetter("amount")
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -67,7 +69,7 @@ class Timeline:
     def _given_back(self) -> list[int]:
         """By how many have ended."""
         if self._sums is None:
-            self._sums = list(accumulate((ending.amount for ending in self.endings), initial=0))
+            self._sums = list(accumulate(map(_amount, self.endings), initial=0))
         return self._sums
 
 

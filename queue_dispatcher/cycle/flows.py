@@ -2,7 +2,9 @@
 
 By cell, two sums that only grow, and that bound how much anybody's headroom can have changed: ``spent``, all
 that was ever charged, to any queue, and all capacity that ever went; ``returned``, all that was ever given
-back, and all capacity that ever came. And what the estimators say of other questions than before.
+back, and all capacity that ever came. What is given back in one tree alone is added up too: that bounds what
+quota has more for whoever is in it, whatever comes back elsewhere. And what the estimators say of other
+questions than before.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,12 +13,16 @@ from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.tree import UNLIMITED
 
+Where = Cell | tuple[int, Cell]
+"""A cell, or one in a tree alone, by the number of its root."""
+
 
 class Flows:
     """As of a snapshot; ``since``: those of the one before, of the same ledger, None where there is none.
 
-    ``resized``: the cells of which there is more or less in all than before. ``told``: the questions of which
-    another verdict holds than before, or none; ``turned``: those of them that could ever fit by one alone.
+    ``resized``: the cells of which there is more or less in all than before. ``told``: the questions that are
+    answered otherwise than before, or not any more; ``turned``: those that could ever fit by one of the
+    answers alone.
     """
 
     def __init__(self, snapshot: Snapshot, since: "Flows | None" = None) -> None:
@@ -33,7 +39,8 @@ class Flows:
             self._note_changes(since.capacity)
             self._compare(since.verdicts)
         self.spent = _sum(ledger.charged, self._gone)
-        self.returned = _sum(ledger.returned, self._come)
+        self.returned = dict[Where, int](ledger.returned_in.items())
+        self.returned.update(_sum(ledger.returned, self._come).items())
 
     def _note_changes(self, before: Mapping[Cell, int]) -> None:
         if before == self.capacity:
@@ -48,14 +55,20 @@ class Flows:
 
     def _compare(self, before: Mapping[str, Verdict]) -> None:
         now = self.verdicts
-        self.told = told = {probe for probe, verdict in now.items() if before.get(probe) is not verdict}
-        told |= before.keys() - now.keys()
-        self.turned = {one for one in told if is_never(before.get(one)) is not is_never(now.get(one))}
+        others = {probe for probe, verdict in now.items() if before.get(probe) is not verdict}
+        others |= before.keys() - now.keys()
+        self.told = {one for one in others if _said(before.get(one)) != _said(now.get(one))}
+        self.turned = {one for one in others if is_never(before.get(one)) is not is_never(now.get(one))}
 
 
 def is_never(verdict: Verdict | None) -> bool:
     """Whether it is known that it would not even fit if nothing else ran."""
     return verdict is not None and verdict.never
+
+
+def _said(verdict: Verdict | None) -> tuple[bool, bool] | None:
+    """What of it a head is found by before anything is taken: most changes are of how many more fit."""
+    return (verdict.fits > 0, verdict.says_where) if verdict is not None else None
 
 
 def _sum(one: Mapping[Cell, int], other: Mapping[Cell, int]) -> dict[Cell, int]:

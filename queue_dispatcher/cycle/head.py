@@ -9,20 +9,21 @@ set up (`PendingQueue.version`, `QueueState`), the time, or what `QueueHeadroom`
 """
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from queue_dispatcher.api.cluster_queue import NO_PREEMPTION, QueueingStrategy
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey, class_key
-from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
+from queue_dispatcher.cycle.deadlines import after_ms
 from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.items import Alternative, Item, Shape
+from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
+from queue_dispatcher.cycle.refused import Refused
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
-from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of, line_of, rank_of, since_ms
+from queue_dispatcher.cycle.waiter import Line, Waiter, since_ms
 from queue_dispatcher.ledger.cells import Charge
 
 
@@ -33,43 +34,33 @@ class QueueHead:
     ``path``: its number in the tree and those above, up to the root. Of the head, as of the last look:
     ``fit``, how it may start, ``rank``, ``item`` and ``key``, its class.
     ``blocked``: the item that holds up all behind it in a StrictFIFO queue, if one does, and its class;
-    ``waiters``: those that may get reservations or displace others, and ``waits_ms`` when the first may get
-    one;
+    ``refused``: those that found no room;
     ``first``: what ``found`` is charged; ``changes_ms``: when time alone may put another in its place.
     """
 
     __slots__ = (
         "_ahead",
-        "_all_due_ms",
         "_at_ms",
         "_headroom",
         "_holding",
         "_is_begun",
-        "_is_found",
         "_is_strict",
         "_is_touched",
-        "_lacking",
         "_left",
         "_lent",
-        "_line",
         "_moved",
         "_next",
         "_order",
-        "_outline",
-        "_outlined_ms",
         "_passed",
-        "_picked_until_ms",
         "_place",
-        "_preemptors",
         "_ranks",
-        "_refused",
+        "_refusals",
         "_reservations",
         "_share",
         "_short",
         "_taken",
         "_until_ms",
         "_version",
-        "_waiting",
         "blocked",
         "changes_ms",
         "due_ms",
@@ -84,9 +75,8 @@ class QueueHead:
         "path",
         "priority",
         "rank",
+        "refused",
         "state",
-        "waiters",
-        "waits_ms",
     )
 
     def __init__(self, state: QueueState, headroom: Headroom) -> None:
@@ -124,22 +114,10 @@ class QueueHead:
         self._passed: dict[tuple[int, int | None], frozenset[str]] = {}
         # Whose room it may use if it takes only what is owned; None if it was not asked.
         self._lent: frozenset[str] | None = None
-        self.waiters: Sequence[Waiter] = ()
-        self._refused: Sequence[PendingClass] = ()
-        # Those of which waiters are picked, each with how it may be charged, and until when the picked ones
-        # stay the same.
-        self._waiting: Sequence[tuple[Item, Sequence[Alternative]]] = ()
-        self._picked_until_ms: float = _FOREVER
+        # By how many classes were refused, who they are, as others find room and lose it again.
+        self._refusals: dict[int, Refused] = {}
         self._holding: Sequence[Item] = ()
-        # Of those that wait, who was refused.
-        self._lacking: frozenset[str] = frozenset()
-        self._is_found = True
-        self._all_due_ms = 0
-        self._line: Line | None = None
-        self._outline: Line | None = None
-        self._outlined_ms = 0
-        self._preemptors: Sequence[Waiter] | None = None
-        self.waits_ms: float = _FOREVER
+        self.refused = Refused(state, self._left, (), (), is_aged=False)
         self._restart()
 
     def keep_or_find(
@@ -148,13 +126,12 @@ class QueueHead:
         headroom: Headroom,
         reservations: Reservations,
         now_ms: int,
-        *,
-        is_within: bool,
+        bounds: Bounds,
     ) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
-        ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether it was looked
-        for, which it is whenever what waits, or its order, has changed.
+        ``bounds``: those of its tree, lowered to within which it stays what it is. Answers whether it was
+        looked for, which it is whenever what waits, or its order, has changed.
         """
         pending, left = state.pending, self._left
         is_line_same = (
@@ -165,20 +142,21 @@ class QueueHead:
         passes_same = self._reservations is reservations or self._passes_the_same(reservations, now_ms)
         self._reservations = reservations
         self._headroom = headroom
-        self.state = state
+        # Equal states may differ in what LocalQueues have used.
+        self.state = self.refused.state = state
         self._at_ms = now_ms
-        if (
-            is_line_same
-            and passes_same
-            and (left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first))
-        ):
-            return False
+        if is_line_same and passes_same:
+            if left.is_within(self.first, bounds):
+                if left.is_told_the_same(headroom):
+                    return False
+            elif left.is_unchanged(headroom, self.first):
+                left.slack(self.first, bounds)
+                return False
         are_waiters_same = is_line_same and left.is_possible_the_same(headroom)
         left.look_anew(headroom)
         if not is_line_same:
             self._version = pending.version
             self._order_classes(now_ms)
-        before = self._ahead
         self._restart()
         self._passed.clear()
         self._lent = None
@@ -186,13 +164,26 @@ class QueueHead:
         self._ahead = self._next
         held = (pending.get(one.item.id) for one in reservations.of(self.name))
         holding = [item for item in held if item is not None and item.due_ms <= now_ms]
-        if not are_waiters_same or self._ahead != before or self._holding != holding:
+        if not are_waiters_same or self._holding != holding:
             self._holding = holding
-            self._note_waiters()
+            self._refusals.clear()
+        self._note_refused()
         self._is_touched = False
         self._share = None
         self.first = self.found.alternative.charge if self.found is not None else ()
+        left.slack(self.first, bounds)
         return True
+
+    def _note_refused(self) -> None:
+        refused = self._refusals.get(self._ahead)
+        if refused is None:
+            if len(self._refusals) == _MAX_REFUSALS:
+                self._refusals.clear()
+            refused = self._refusals[self._ahead] = Refused(
+                self.state, self._left, self._order[: self._ahead], self._holding, is_aged=bool(self._ranks)
+            )
+        refused.state = self.state
+        self.refused = refused
 
     def _passes_the_same(self, reservations: Reservations, now_ms: int) -> bool:
         """Whether others have reservations now than when it was found, and that changes nothing for it."""
@@ -205,174 +196,27 @@ class QueueHead:
             for (priority, runtime_ms), passed in self._passed.items()
         )
 
-    def slack(self, bounds: Bounds) -> None:
-        """Lower the bounds to those within which the head stays what it is."""
-        self._left.slack(self.first, bounds)
-
     def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Line | None:
-        """Those that get reservations by now, before anything is taken: of ``waiters`` who has waited long
-        enough; and whoever has a claim, also while it is asked about. None where nobody does.
-        """
-        reserves = self._reserves and self.waits_ms <= now_ms
-        claimed = [item for one in claims if (item := self.state.pending.get(one)) is not None]
-        if reserves and not claimed and self._is_outlined(headroom):
-            return self._outline
-        line = self._found_waiters(headroom) if reserves else None
-        if not claimed and (line is None or self._all_due_ms <= now_ms):
-            return line
-        due = [one for one in self._due() if one.item.id not in claims] if line is not None else []
-        if claimed:
-            self._left.begin(headroom)
-        for item in claimed:
-            ways = self._left.ways_ever(item.shape) if item.due_ms <= now_ms else ()
-            if ways:
-                due.append(Waiter(self._rank(item), item, ways, self.state.reservation))
-        return line_of(due, headroom.ledger.tree.table)
-
-    def _is_outlined(self, headroom: Headroom) -> bool:
-        """Whether ``_outline`` tells of those of ``waiters`` that get reservations by now, and that there are
-        any, without picking them. It stays until the head is looked for again; where time changes the
-        order, there is none.
-        """
-        if self._ranks or self.state.sharing is not None:
-            return False
-        if self._outline is None:
-            self._left.begin(headroom)
-            policy = self.state.reservation
-            firsts = (*(one.items[0] for one in self._refused), *self._holding)
-            known = [
-                Waiter(self._rank(item), item, ways, policy)
-                for item in firsts
-                if (ways := self._left.ways_ever(item.shape))
-            ]
-            line = line_of(known, headroom.ledger.tree.table)
-            # What is charged nothing is of no flavor, and gets no reservation.
-            if line is None or not all(way.charge for one in known for way in one.ways):
-                return False
-            self._outline = line._replace(pick=self._pick_due)
-            self._outlined_ms = min(one.reserved_ms for one in known)
-        return self._outlined_ms <= self._at_ms
+        """Those that get reservations by now, before anything is taken; see `Refused.due`."""
+        return self.refused.due(headroom, now_ms, claims, self._pick_due)
 
     def _pick_due(self) -> Sequence[Waiter]:
-        self._found_waiters(self._headroom)
-        return self._due()
-
-    def _due(self) -> Sequence[Waiter]:
-        return [one for one in self.waiters if one.reserved_ms <= self._at_ms]
+        return self.refused.picked(self._headroom, self._at_ms)
 
     def preemptors(self, headroom: Headroom) -> Sequence[Waiter]:
-        """Those of ``waiters`` that may have others displaced, before anything is taken, the first first."""
-        if not self.may_displace or self._found_waiters(headroom) is None:
-            return ()
-        if self._preemptors is None:
-            self._preemptors = sorted(
-                (one for one in self.waiters if one.item.id in self._lacking), key=rank_of
-            )
-        return self._preemptors
-
-    @property
-    def may_displace(self) -> bool:
-        """Whether the queue's workloads may displace others."""
-        return self.state.preemption != NO_PREEMPTION
-
-    @property
-    def _reserves(self) -> bool:
-        return self.state.strategy is QueueingStrategy.BACKFILL_FIFO
-
-    def _found_waiters(self, headroom: Headroom) -> Line | None:
-        if not self._is_found:
-            # What they were refused by may be of an earlier cycle.
-            self._left.begin(headroom)
-            self._find_waiting()
-            self._pick_waiters()
-        elif self.state.sharing is not None or self._at_ms >= self._picked_until_ms:
-            self._pick_waiters()
-        return self._line
-
-    def _note_waiters(self) -> None:
-        """Where any get reservations, or may displace others: which classes were refused, and when the first
-        may have waited long enough. Which of them could ever start is found out then.
-
-        Who has a reservation keeps it until it starts, also while it is asked about, or others have their
-        turns first: what is kept for it is what it starts in.
-        """
-        self.waiters, self._refused, self.waits_ms = (), (), _FOREVER
-        self._waiting, self._lacking, self._picked_until_ms = (), frozenset(), _FOREVER
-        self._line, self._outline, self._preemptors, self._is_found = None, None, None, True
-        state = self.state
-        if not (self._reserves or self.may_displace):
-            return
-        classes, policy = self._order[: self._next], state.reservation
-        if any(one.key.max_wait_ms is not None for one in classes):
-            classes = heapq.nsmallest(
-                MAX_WAITING_CLASSES, classes, lambda one: by_deadline(one.rank, one.items[0], policy)
-            )
-        self._refused = classes[:MAX_WAITING_CLASSES]
-        self._is_found = not (self._refused or self._holding)
-        if self._reserves:
-            waiting = (*(one.items[0] for one in self._refused), *self._holding)
-            self.waits_ms = min(
-                (since_ms(item) + after_ms(item, policy) for item in waiting), default=_FOREVER
-            )
+        """Those that may have others displaced, before anything is taken, the first first."""
+        return self.refused.preemptors(headroom, self._at_ms)
 
     def _reserve_late(self) -> None:
         """The head has lost its room in this cycle: it gets a reservation if it has waited long enough."""
         item, policy = self.item, self.state.reservation
-        if not self._reserves:
+        if not self.state.reserves:
             return
         waited_ms = self._at_ms - since_ms(item)
         if waited_ms < after_ms(item, policy) or not self._headroom.may_reserve(item, policy.depth):
             return
         if ways := self._left.ways_ever(item.shape):
             self._headroom.reserve_late(Waiter(self.rank, item, ways, policy))
-
-    def _find_waiting(self) -> None:
-        """Who has one, and the first of each class that was refused, and how they may be charged."""
-        policy = self.state.reservation
-        firsts = {item.id: item for one in self._refused for item in one.items[: policy.depth + _SPARE]}
-        self._lacking = frozenset(firsts)
-        firsts |= {item.id: item for item in self._holding}
-        self._waiting = [
-            (item, ways) for item in firsts.values() if (ways := self._left.ways_ever(item.shape))
-        ]
-        self._is_found = True
-
-    def _pick_waiters(self) -> None:
-        """Of those that wait, of the same flavors few more than may get one, as some have given theirs up, or
-        wait for what never comes back.
-        """
-        policy, ageing, now_ms = self.state.reservation, self.state.ageing, self._at_ms
-        found = [Waiter(self._rank(item), item, ways, policy) for item, ways in self._waiting]
-        found.sort(key=lambda one: one.deadline)
-        # Who is to wait a little longer takes no place from who is not, whatever its deadline.
-        due = [one for one in found if one.reserved_ms <= now_ms]
-        kept = {one.item.id: one for of in (due, found) for one in self._foremost(of)}
-        self.waiters = list(kept.values())
-        points = (next_point_ms(one.item, ageing, now_ms) for one in found)
-        changes = [at_ms for one in found if (at_ms := one.reserved_ms) > now_ms]
-        changes += [at for at in points if at is not None]
-        self._picked_until_ms = min(changes, default=_FOREVER)
-        self._all_due_ms = max((one.reserved_ms for one in self.waiters), default=0)
-        self._line, self._preemptors = line_of(self.waiters, self._headroom.ledger.tree.table), None
-        if self._reserves:
-            self.waits_ms = min((one.reserved_ms for one in self.waiters), default=_FOREVER)
-
-    def _foremost(self, waiters: Sequence[Waiter]) -> Iterator[Waiter]:
-        """Those of them, in their order, that may be among the first of any of their flavors."""
-        table = self._headroom.ledger.tree.table
-        ways = {one.item.shape: one.ways for one in waiters}
-        flavors = {shape: flavors_of(of, table) for shape, of in ways.items()}
-        left = dict.fromkeys(frozenset().union(*flavors.values()), self.state.reservation.depth + _SPARE)
-        for waiter in waiters:
-            own = flavors[waiter.item.shape] & left.keys()
-            if own:
-                yield waiter
-            for flavor in own:
-                left[flavor] -= 1
-                if not left[flavor]:
-                    del left[flavor]
-            if not left:
-                return
 
     def share(self, headroom: Headroom, fit: Fit) -> int:
         """The queue's own share with an item charged so; ``found`` keeps it while its balances stay."""
@@ -436,8 +280,24 @@ class QueueHead:
         changes = self._headroom.changes
         if self.looked != changes:
             self.looked = changes
-            self.fit = None if self.is_done else self._find()
+            self.fit = None if self.is_done or self._is_held_back() else self._find()
         return self.fit
+
+    def _is_held_back(self) -> bool:
+        """Whether reservations leave nobody even the least that any of them needs, nor are there more to get.
+
+        This only saves asking each of them, as of many queues nobody passes for as long as they are full.
+        """
+        reserving, least = self._headroom.reserving, self.least
+        if reserving is None or not least or self._is_strict or not self._peek():
+            return False
+        if not reserving.kept.refuses_all(self.name, self.rank, least):
+            return False
+        table = self._headroom.ledger.tree.table
+        flavors = {table.name(cell).flavor for cell in self.state.pending.backlog}
+        return not self.state.reserves or reserving.is_closed(
+            self.name, flavors, self.state.reservation.depth
+        )
 
     def move_up(self) -> bool:
         """The head was admitted, and the next of its class takes its place; whether it was the last of it.
@@ -511,7 +371,8 @@ class QueueHead:
             fit = self._fit()
             if fit is not None:
                 return fit
-            if not self._is_strict and not self._next and self._left.refuses(self.least):
+            may_reserve = self._is_begun and self.state.reserves
+            if not (self._is_strict or self._next or may_reserve) and self._left.refuses(self.least):
                 # Not even the least that any of them needs has room.
                 self._next = len(self._order)
                 self._is_touched = True
@@ -620,8 +481,5 @@ class QueueHead:
             self.changes_ms = min((at for at in points if at is not None), default=None)
 
 
-MAX_WAITING_CLASSES: Final = 16
-"""Of how many classes that were refused the first may get a reservation."""
-_SPARE: Final = 4
-"""So many more of a queue are tried than may have one, as some of those before them get none."""
+_MAX_REFUSALS: Final = 4
 _FOREVER = float("inf")

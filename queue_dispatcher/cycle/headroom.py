@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.displacement import displaced
-from queue_dispatcher.cycle.flows import Flows
+from queue_dispatcher.cycle.flows import Flows, Where
 from queue_dispatcher.cycle.items import Alternative, Item, Shape, probe_of
 from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
@@ -47,7 +47,7 @@ class Headroom:
         """By cell, what may be charged in all, wherever that is bounded by what is there."""
         self.spent = dict(flows.spent)
         """By cell, all that was ever charged or is kept, in the measure of `Flows.spent`."""
-        self.returned: Mapping[Cell, int] = flows.returned
+        self.returned: Mapping[Where, int] = flows.returned
         self.verdicts: Mapping[str, Verdict] = flows.verdicts
         self.flows = flows
         """What has changed since the cycle before."""

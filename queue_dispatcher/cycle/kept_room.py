@@ -1,12 +1,15 @@
 """Kept room: while a cycle admits, what of quota and capacity its reservations leave to others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
+
+_SHORTEST_MS: Final = 1
 
 
 @dataclass(slots=True)
@@ -75,6 +78,16 @@ class KeptRoom:
                     return kept.reservation
         return None
 
+    def refuses_all(self, queue: str, first: Rank, least: Sequence[Charge]) -> bool:
+        """Whether `refusing` refuses all of a queue that rank no better than the first and are charged at
+        least so, each in one of these ways; False where any of them has a reservation itself.
+        """
+        near = self._near_to(self._ledger.tree.paths[queue][-1])
+        if any(kept.reservation.item.queue == queue for kept in near):
+            return False
+        # What ends at once passes whatever anything passes.
+        return all(self.refusing("", queue, first, _SHORTEST_MS, charge) is not None for charge in least)
+
     def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
         cells and goes first by the order of queues.
@@ -118,10 +131,7 @@ class KeptRoom:
         other trees that leave others all there is are left out.
         """
         has_claim = item in self._claimed
-        near = self._near.get(root)
-        if near is None:
-            near = self._near[root] = [kept for kept in self._kept if kept.is_near(root)]
-        for kept in near:
+        for kept in self._near_to(root):
             one = kept.reservation
             if one.item.id == item:
                 return
@@ -129,6 +139,12 @@ class KeptRoom:
                 continue
             if not kept.is_passed_by(runtime_ms, self._now_ms):
                 yield kept
+
+    def _near_to(self, root: int) -> Sequence[Kept]:
+        near = self._near.get(root)
+        if near is None:
+            near = self._near[root] = [kept for kept in self._kept if kept.is_near(root)]
+        return near
 
     def _exceeds(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> bool:
         """Whether the queue at the beginning of a path would take more quota than is left beside it."""

@@ -142,7 +142,8 @@ class PendingQueue:
         return advanced._classes
 
     def least(self, now_ms: int) -> tuple[Charge, ...]:
-        """What `classes` are charged at least if each is admitted in the first way, in the second, and so on.
+        """What `classes` are charged at least if each is admitted in the first way, in the second, and so on:
+        of what may land on several flavors, each of these is a way.
 
         Empty where it is not known. Where no part of it has room, nothing in the queue has.
         """
@@ -150,8 +151,10 @@ class PendingQueue:
             return ()
         if self._least is None:
             self._least = least_of(
-                # Of what may land on several flavors, some may be left out.
-                tuple(() if way.places else way.charge for way in one.key.shape.alternatives)
+                # Some flavors may be left out, but not all of them.
+                dict.fromkeys(
+                    place.charge for way in one.key.shape.alternatives for place in way.places or (way,)
+                )
                 for one in self._classes
                 # What never fits needs no room to be refused.
                 if one.key.shape.never is None
@@ -251,7 +254,7 @@ def _most_of_part(options: Sequence[Alternative]) -> Charge:
     return tuple(most.items())
 
 
-def least_of(ways: Iterable[Sequence[Charge]]) -> tuple[Charge, ...]:
+def least_of(ways: Iterable[Iterable[Charge]]) -> tuple[Charge, ...]:
     """Of charges by the places of alternatives: in each place the cells that all have, with the least."""
     least: list[dict[Cell, int]] = []
     for charges in ways:

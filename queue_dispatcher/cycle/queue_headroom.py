@@ -9,15 +9,15 @@ gives back; so two sums over all queues (`flows`) tell, without asking the quota
 an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import FlavorFungibility
 from queue_dispatcher.cycle.assignment import Stuck, assign
-from queue_dispatcher.cycle.flows import is_never
+from queue_dispatcher.cycle.flows import Where, is_never
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
 from queue_dispatcher.cycle.reasons import (
@@ -39,31 +39,50 @@ MAX_SHAPES: Final = 256
 
 @dataclass(slots=True)
 class Bounds:
-    """By cell: up to which ``spent``, and below which ``returned``, nothing has changed for any queue."""
+    """Up to which ``spent``, and below which ``returned``, nothing has changed for any queue of a tree.
 
-    spent: dict[Cell, int]
-    returned: dict[Cell, float]
+    ``are_spent_kept`` and ``are_returned_kept``: whether the sums of this cycle are within; where they are
+    not, they are drawn anew in it.
+    """
 
-    def hold(self, headroom: "Headroom") -> bool:
-        """Whether the sums are within them."""
-        return all(headroom.spent.get(cell, 0) <= most for cell, most in self.spent.items()) and all(
-            headroom.returned.get(cell, 0) < most for cell, most in self.returned.items()
-        )
+    spent: dict[Cell, int] = field(default_factory=dict)
+    returned: dict[Where, float] = field(default_factory=dict)
+    are_spent_kept: bool = False
+    are_returned_kept: bool = False
+
+    def begin(self, headroom: Headroom) -> None:
+        """There is another cycle."""
+        spent, returned = headroom.spent, headroom.returned
+        self.are_spent_kept = all(spent.get(cell, 0) <= most for cell, most in self.spent.items())
+        self.are_returned_kept = all(returned.get(where, 0) < most for where, most in self.returned.items())
+        if not self.are_spent_kept:
+            self.spent = {}
+        if not self.are_returned_kept:
+            self.returned = {}
 
 
 @dataclass(slots=True)
 class _Left:
     """What was left of a cell for a queue when somebody looked.
 
-    ``ceiling``: up to which sum of all that is spent charges to the queue are known to fit. ``lacked``: the
-    least that was refused for want of this cell; ``rises``: the sum of all that is given back from which on
-    it may fit.
+    ``quota``: of the amount, what that leaves, whatever there is. ``ceiling``: up to which sum of all that is
+    spent charges to the queue are known to fit. ``lacked``: the least that was refused for want of this cell;
+    ``rises``: the sum of all that is given back from which on it may fit, ``where`` that matters.
     """
 
     amount: int
+    quota: int
     ceiling: int
+    where: Where
     lacked: float = inf
     rises: float = inf
+
+    def lack(self, cell: Cell, root: int, returned: Mapping[Where, int]) -> None:
+        """Note from when on what was refused may fit."""
+        is_of_quota = self.lacked > self.quota
+        self.where = (root, cell) if is_of_quota else cell
+        left = self.quota if is_of_quota else self.amount
+        self.rises = returned.get(self.where, 0) + self.lacked - left
 
 
 class QueueHeadroom:
@@ -115,11 +134,17 @@ class QueueHeadroom:
         self._verdicts.clear()
         self._distances.clear()
 
+    def is_within(self, charge: Charge, bounds: Bounds) -> bool:
+        """Whether the bounds alone tell that `is_unchanged` holds, but for what is told: who has no room does
+        not lose it by what others are charged.
+        """
+        return bounds.are_returned_kept and (bounds.are_spent_kept or not (charge or self._distances))
+
     def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
         """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
         spent, returned, cells = headroom.spent, headroom.returned, self._cells
         for cell, left in cells.items():
-            if returned.get(cell, 0) >= left.rises:
+            if returned.get(left.where, 0) >= left.rises:
                 # What was given back was mostly given to others, or is not for this queue.
                 self._read(headroom, cell, left)
                 if left.amount >= left.lacked:
@@ -138,9 +163,10 @@ class QueueHeadroom:
 
     def _read(self, headroom: Headroom, cell: Cell, left: _Left) -> None:
         """What is left now, before anything is taken."""
-        left.amount = headroom.available(self._queue, self._path, cell)
+        left.quota = headroom.ledger.available_at(self._path, cell)
+        left.amount = min(left.quota, headroom.free(cell))
         left.ceiling = headroom.spent.get(cell, 0) + left.amount
-        left.rises = headroom.returned.get(cell, 0) + left.lacked - left.amount
+        left.lack(cell, self._path[-1], headroom.returned)
 
     def is_told_the_same(self, headroom: Headroom) -> bool:
         """Whether verdicts and capacities are those of the cycle before, as far as they were read."""
@@ -157,9 +183,9 @@ class QueueHeadroom:
             ceiling = self._cells[cell].ceiling - amount
             if ceiling < bounds.spent.get(cell, inf):
                 bounds.spent[cell] = ceiling
-        for cell, left in self._cells.items():
-            if left.rises < bounds.returned.get(cell, inf):
-                bounds.returned[cell] = left.rises
+        for left in self._cells.values():
+            if left.rises < bounds.returned.get(left.where, inf):
+                bounds.returned[left.where] = left.rises
         # How far away something would be borrowed may change with anything that is charged or given back.
         for cell, (spent, returned) in self._distances.items():
             bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
@@ -431,13 +457,13 @@ class QueueHeadroom:
             return amount + kept <= headroom.available(self._queue, self._path, cell)
         left = self._cells.get(cell)
         if left is None:
-            there = headroom.available(self._queue, self._path, cell)
-            left = self._cells[cell] = _Left(there, headroom.spent.get(cell, 0) + there)
+            left = self._cells[cell] = _Left(0, 0, 0, cell)
+            self._read(headroom, cell, left)
         if amount <= left.amount:
             return True
         if amount < left.lacked:
             left.lacked = amount
-            left.rises = headroom.returned.get(cell, 0) + amount - left.amount
+            left.lack(cell, self._path[-1], headroom.returned)
         return False
 
     def _is_possible(self, alternative: Alternative) -> bool:

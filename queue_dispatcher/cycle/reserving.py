@@ -9,7 +9,7 @@ estimators' word on when there is room for it.
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, count
 from operator import add
 from typing import Final, NamedTuple
@@ -120,7 +120,10 @@ class Reserving:
         heapq.heapify(turns)
         while turns:
             *_, place, number, waiters, line, rest = turns[0]
-            if self._is_closed(line):
+            first = line.known[0]
+            if not self._has_claim(line) and self.is_closed(
+                first.item.queue, line.flavors, first.policy.depth
+            ):
                 heapq.heappop(turns)
                 continue
             yield
@@ -218,13 +221,14 @@ class Reserving:
         self._due += [expires_ms, plan.kept.reservation.drains_ms]
         return True
 
-    def _is_closed(self, line: Line) -> bool:
-        """Whether depth leaves nothing for anybody in the line, nor anybody in it may give one up."""
-        queue, depth = line.known[0].item.queue, line.known[0].policy.depth
-        if queue in self._queues_before or self._has_claim(line):
+    def is_closed(self, queue: str, flavors: Collection[str], depth: int) -> bool:
+        """Whether depth leaves nothing for anybody of a queue who may be charged to these flavors and has no
+        claim, nor any of them may give one up.
+        """
+        if queue in self._queues_before:
             return False
         root = self._ledger.tree.paths[queue][-1]
-        return all(self._of_flavor.get((root, flavor), 0) >= depth for flavor in line.flavors)
+        return all(self._of_flavor.get((root, flavor), 0) >= depth for flavor in flavors)
 
     def _soonest(self, line: Line) -> tuple[int, bool, Rank]:
         """No later than `_order` of anybody in the line."""

@@ -102,6 +102,16 @@ class QueueState:
     is_over_budget: bool = False
     looks: Looks | None = None
 
+    @property
+    def reserves(self) -> bool:
+        """Whether its workloads get reservations."""
+        return self.strategy is QueueingStrategy.BACKFILL_FIFO
+
+    @property
+    def may_displace(self) -> bool:
+        """Whether its workloads may displace others."""
+        return self.preemption != NO_PREEMPTION
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

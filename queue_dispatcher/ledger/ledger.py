@@ -89,6 +89,8 @@ class Ledger:
         self._totals: dict[Cell, int] = {}
         self._charged: dict[Cell, int] = {}
         self._returned: dict[Cell, int] = {}
+        # The same by the root of the tree of whoever gave it back; of this ledger alone, forks begin anew.
+        self._returned_in: dict[tuple[int, Cell], int] = {}
         self._strays: dict[str, dict[Cell, int]] = {}
         self._versions = [0] * len(tree.nodes)
 
@@ -140,6 +142,11 @@ class Ledger:
     def returned(self) -> Mapping[Cell, int]:
         """By cell, all that was ever given back."""
         return self._returned
+
+    @property
+    def returned_in(self) -> Mapping[tuple[int, Cell], int]:
+        """By the root of a tree and cell, all that was given back there to this ledger."""
+        return self._returned_in
 
     def version(self, node: int) -> int:
         """Grows whenever a balance of the node changes."""
@@ -451,6 +458,9 @@ class Ledger:
             if path is None:
                 self._change_stray(queue, cell, change)
                 continue
+            if sign < 0:
+                here = (path[-1], cell)
+                self._returned_in[here] = self._returned_in.get(here, 0) + amount
             self._own_column(cell)
             balances, charged, _, lending = self._columns[cell]
             charged[path[0]] += change

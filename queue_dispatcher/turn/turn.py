@@ -18,21 +18,16 @@ leadership, and a turn could end without knowing that it may write no more.
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.entry import Entry, MaxWaitMissedNotice, PlacedNotice, Reached, ReachedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
-from queue_dispatcher.cycle.order import NOT_SHARED
-from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
-from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
+from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
-from queue_dispatcher.turn.budgets import out_of_budget
-from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, looks_of, told_of
+from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, told_of
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.evictions import evictions
@@ -41,6 +36,7 @@ from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
+from queue_dispatcher.turn.queue_states import queue_states
 from queue_dispatcher.turn.reducing import reduce
 from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
@@ -157,13 +153,8 @@ def _try_due_ms(state: TurnState, now: Moment) -> int | None:
 def snapshot(state: TurnState, now: Moment) -> Snapshot:
     """What a cycle decides from; the cache must be settled."""
     cache = state.cache
-    queues = cache.queues.queues.cluster_queues
     claims = claims_of(state, now)
-    state.queues = {
-        name: (queue, _queue_state(state, queue, pending, claims, now))
-        for name, pending in cache.pending.queues.items()
-        if (queue := queues.get(name)) is not None
-    }
+    state.queues = queue_states(state, claims, now)
     tokens, preplaced_tokens = _tokens(state, now)
     return Snapshot(
         ledger=cache.charges.ledger,
@@ -180,43 +171,6 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         reservations=state.reservations,
         claims=claims,
         growing=tuple(one for one in cache.growing.values() if not cache.resolved.refusal(one.queue)),
-    )
-
-
-def _queue_state(
-    state: TurnState, queue: ClusterQueue, pending: PendingQueue, claims: Mapping[str, int], now: Moment
-) -> QueueState:
-    """As of now; the same object as before where nothing has changed, which is so of most."""
-    usages = state.cache.usages
-    pending.advance(now.day_ms)
-    sharing = usages.sharing(queue, pending.lines, now.day_ms)
-    pending.shares = sharing.shares if sharing is not None else NOT_SHARED
-    exhausted = usages.exhausted(queue, now.day_ms)
-    stopped = _stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms)
-    looks = looks_of(state, queue, claims)
-    of, before = state.queues.get(queue.name, (None, None))
-    if (
-        before is not None
-        and of is queue
-        and before.pending is pending
-        and before.stopped == stopped
-        and before.sharing is sharing is None
-        and before.is_over_budget is bool(exhausted)
-        and before.looks == looks
-    ):
-        return before
-    return QueueState(
-        name=queue.name,
-        pending=pending,
-        strategy=queue.strategy,
-        ageing=queue.ageing,
-        priority=queue.priority,
-        preemption=queue.preemption,
-        reservation=queue.reservation,
-        stopped=stopped,
-        sharing=sharing,
-        is_over_budget=bool(exhausted),
-        looks=looks,
     )
 
 
@@ -297,12 +251,6 @@ def _settle(estimates: Estimates, uid: str, entry: Entry | None, now: Moment) ->
         estimates.counted_pods(uid, lacking_nodes(entry.binding, entry.counts) or 0)
     else:
         estimates.reported(uid, entry.binding.progress.unseen, now.elapsed_ms)
-
-
-def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
-    """Why a queue admits nothing, if so."""
-    why = state.cache.resolved.refusal(queue.name)
-    return queue_stopped(queue.name, why) if why else None
 
 
 def _take_notices(state: TurnState, now: Moment) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from weakref import ref
 
 import pytest
 
@@ -15,7 +16,9 @@ from fairway.service.lifecycle import (
     SWITCH_INTERVAL_S,
     TLS_BUFFER_BYTES,
     TLS_READ_AHEAD_KIB,
+    YOUNG_TO_MIDDLE,
     StallMonitor,
+    collect_young,
     freeze_long_lived,
     run,
     tune_interpreter,
@@ -90,6 +93,24 @@ def test_tuning_takes_what_lives_out_of_later_collections() -> None:
     mirror = [[number] for number in range(1000)]
     freeze_long_lived()
     assert gc.get_freeze_count() >= imported + len(mirror)
+
+
+@pytest.mark.usefixtures("_interpreter")
+def test_what_is_young_is_collected_each_time_and_seldom_more() -> None:
+    class Knot:
+        def __init__(self) -> None:
+            self.itself = self
+
+    # Nothing is collected by itself.
+    gc.set_threshold(0)
+    gc.collect(1)
+    full = gc.get_count()[2]
+    for _ in range(2 * (YOUNG_TO_MIDDLE + 1)):
+        gone = ref(Knot())
+        assert gone() is not None
+        collect_young()
+        assert gone() is None
+    assert gc.get_count()[2] == full + 2
 
 
 @pytest.mark.usefixtures("_interpreter")

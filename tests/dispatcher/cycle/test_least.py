@@ -5,14 +5,25 @@ from random import Random
 import pytest
 
 from queue_dispatcher.api.ageing import Ageing
-from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import never_fits
 from queue_dispatcher.ledger.cells import Charge
-from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, probed, shape
+from tests.dispatcher.cycle.builders import (
+    BACKFILL,
+    BEST_EFFORT,
+    STRICT,
+    Fleet,
+    admitted,
+    probed,
+    shape,
+    shape_of_parts,
+)
 from tests.dispatcher.ledger.builders import charge, queue, root
 
+EITHER = charge(gpu=3, h100_gpu=2)
 NEVER = shape(never=never_fits("too large"))
 
 
@@ -35,6 +46,8 @@ def line(*shapes: Shape, due: int = 0) -> PendingQueue:
         # All may go two ways, or some.
         ((shape(charge(gpu=2), charge(h100_gpu=3)),), (charge(gpu=2), charge(h100_gpu=3))),
         ((shape(charge(gpu=2)), shape(charge(gpu=1), charge(cpu=3))), (charge(gpu=1), charge(cpu=3))),
+        # Of flavors among which Karmada chooses it takes one at least.
+        ((shape_of_parts([EITHER]),), tuple((pair,) for pair in EITHER)),
         # What asks for nothing has room in a full queue.
         ((shape(charge(gpu=2)), shape(())), ((),)),
         # What never fits is refused in any case.
@@ -63,16 +76,20 @@ def test_nothing_is_known_of_a_line_in_which_others_are_due_by_now() -> None:
     assert waiting.least(10) == (charge(gpu=2),)
 
 
-@pytest.mark.parametrize("seed", range(80))
-def test_decisions_are_the_same_the_long_way(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    short, waits = decided(seed)
+@pytest.mark.parametrize("strategies", [(BEST_EFFORT, STRICT), (BACKFILL,), (BACKFILL, BEST_EFFORT)])
+@pytest.mark.parametrize("seed", [*range(40), 376, 403, 444])
+def test_decisions_are_the_same_the_long_way(
+    seed: int, strategies: tuple[QueueingStrategy, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = decided(seed, strategies)
     monkeypatch.setattr(PendingQueue, "least", lambda self, now_ms: ())
-    long, long_waits = decided(seed)
-    assert (admitted(short), probed(short), waits) == (admitted(long), probed(long), long_waits)
+    assert short == decided(seed, strategies)
 
 
-def decided(seed: int) -> tuple[Decision, dict[str, str]]:
-    """What is decided about a fleet drawn by chance, with full queues in it, and why the rest waits."""
+def decided(seed: int, strategies: tuple[QueueingStrategy, ...]) -> list[object]:
+    """What is decided about a fleet drawn by chance, with full queues in it, and why the rest waits; and
+    again after some of what runs has ended.
+    """
     rng = Random(seed)
     names = [f"q{number}" for number in range(6)]
     fleet = Fleet(
@@ -80,19 +97,32 @@ def decided(seed: int) -> tuple[Decision, dict[str, str]]:
     )
     for name in names:
         ageing = rng.choice((None, None, Ageing(3, 2)))
-        fleet.configure(name, strategy=rng.choice((BEST_EFFORT, STRICT)), ageing=ageing)
+        policy = ReservationPolicy(rng.choice((0, 5)), 10, 1_000, rng.randint(1, 2))
+        fleet.configure(name, strategy=rng.choice(strategies), ageing=ageing, reservation=policy)
     for number in range(40):
         name = rng.choice(names)
-        ways = [charge(gpu=rng.randint(1, 4), cpu=rng.randrange(4)), charge(h100_gpu=rng.randint(1, 3))]
+        gpu, h100_gpu = rng.randint(1, 4), rng.randint(1, 3)
+        ways = [charge(gpu=gpu, cpu=rng.randrange(4)), charge(h100_gpu=h100_gpu)]
+        either = shape_of_parts([charge(gpu=gpu, h100_gpu=h100_gpu)])
         fleet.submit(
             name,
             f"w{number}",
-            shape(*ways[: rng.randint(1, 2)]),
+            rng.choice((shape(*ways[: rng.randint(1, 2)]), either)),
             at=number,
             priority=rng.randrange(2),
             due=rng.choice((0, 0, 7)),
+            runtime=rng.choice((None, 3, 30)),
         )
     for name in names:
         fleet.ledger.charge(name, charge(gpu=rng.randrange(5)))
-    decision = fleet.decide(tokens=rng.choice((0, 3, 100)), free={"gpu": rng.randrange(12)})
-    return decision, {str(key): f"{reason}" for key, reason in decision.waits.items()}
+    found: list[object] = []
+    for _ in range(4):
+        decision = fleet.decide(tokens=rng.choice((0, 3, 100)), free={"gpu": rng.randrange(12)})
+        waits = {str(key): f"{reason}" for key, reason in decision.waits.items()}
+        made = [(one.item.id, one.alternative.charge, one.starts_ms) for one in decision.reservations.made]
+        found += [admitted(decision), probed(decision), waits, made, decision.next_due_ms]
+        fleet.carry_out(decision)
+        for name in [name for name in fleet.running if rng.randrange(2)]:
+            fleet.finish(name)
+        fleet.now_ms += rng.choice((1, 5, 20))
+    return found

@@ -1,0 +1,92 @@
+"""Queue states: of each queue, what a cycle is told of it."""
+
+from collections.abc import Mapping
+
+from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cycle.order import NOT_SHARED
+from queue_dispatcher.cycle.pending import PendingQueue
+from queue_dispatcher.cycle.reasons import Reason, queue_stopped
+from queue_dispatcher.cycle.snapshot import QueueState
+from queue_dispatcher.turn.budgets import out_of_budget
+from queue_dispatcher.turn.displacing import looks_of
+from queue_dispatcher.turn.state import TurnState
+
+Stated = tuple[ClusterQueue, QueueState]
+"""And of what, by which it is known that it still holds."""
+
+
+def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> dict[str, Stated]:
+    """As of now, by name, of the queues in which something waits; the same as before where nothing has
+    changed, which is so of most.
+    """
+    cache, known, found = state.cache, state.queues, dict[str, Stated]()
+    queues, refusal = cache.queues.queues.cluster_queues, cache.resolved.refusal
+    for name, pending in cache.pending.queues.items():
+        queue = queues.get(name)
+        if queue is None:
+            continue
+        pending.advance(now.day_ms)
+        stated = known.get(name)
+        before = stated[1] if stated is not None and stated[0] is queue else None
+        if (
+            stated is None
+            or before is None
+            or before.pending is not pending
+            or before.stopped is not None
+            or not _is_plain(queue)
+            or refusal(name)
+        ):
+            stated = queue, _stated(state, queue, pending, claims, before, now)
+        found[name] = stated
+    return found
+
+
+def _is_plain(queue: ClusterQueue) -> bool:
+    """Whether what there is to tell of it follows from how it is set up, but for why it is stopped."""
+    return queue.fair_sharing is None and not queue.budgets and not queue.fungibility.may_displace_first
+
+
+def _stated(
+    state: TurnState,
+    queue: ClusterQueue,
+    pending: PendingQueue,
+    claims: Mapping[str, int],
+    before: QueueState | None,
+    now: Moment,
+) -> QueueState:
+    """The same object as before where nothing has changed."""
+    usages = state.cache.usages
+    sharing = usages.sharing(queue, pending.lines, now.day_ms)
+    pending.shares = sharing.shares if sharing is not None else NOT_SHARED
+    exhausted = usages.exhausted(queue, now.day_ms)
+    stopped = _stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms)
+    looks = looks_of(state, queue, claims)
+    if (
+        before is not None
+        and before.pending is pending
+        and before.stopped == stopped
+        and before.sharing is sharing is None
+        and before.is_over_budget is bool(exhausted)
+        and before.looks == looks
+    ):
+        return before
+    return QueueState(
+        name=queue.name,
+        pending=pending,
+        strategy=queue.strategy,
+        ageing=queue.ageing,
+        priority=queue.priority,
+        preemption=queue.preemption,
+        reservation=queue.reservation,
+        stopped=stopped,
+        sharing=sharing,
+        is_over_budget=bool(exhausted),
+        looks=looks,
+    )
+
+
+def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
+    """Why a queue admits nothing, if so."""
+    why = state.cache.resolved.refusal(queue.name)
+    return queue_stopped(queue.name, why) if why else None
