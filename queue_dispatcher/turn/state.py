@@ -42,7 +42,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """All that a decision looks at; ``tokens``: None while the release window keeps nobody waiting."""
+    """All that a decision looks at; ``tokens``: None while the release window keeps nobody waiting. ``void``:
+    those whose plans lead to no start any more, for whom others are looked for with the next decision.
+    """
 
     changes: int
     envelope: Mapping[Cell, int]
@@ -51,6 +53,7 @@ class Basis:
     earliest: Mapping[str, Earliest]
     claims: tuple[tuple[str, int], ...]
     in_vain: frozenset[ClassKey]
+    void: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
