@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.binding import WorkloadReference
@@ -56,6 +57,14 @@ class Basis:
     void: frozenset[str]
 
 
+class Place(NamedTuple):
+    """Where a workload is, or was: ``uid`` is that of its binding."""
+
+    cluster: str
+    uid: str
+    workload: WorkloadReference
+
+
 @dataclass(frozen=True, slots=True)
 class Displacement:
     """Others are being displaced for an item that is to be charged so, by this plan, since ``since_ms``,
@@ -71,7 +80,7 @@ class Displacement:
     plan: Plan
     since_ms: int
     tries: int = 1
-    places: tuple[tuple[str, WorkloadReference], ...] = ()
+    places: tuple[Place, ...] = ()
     avoids: frozenset[str] = frozenset()
     is_void: bool = False
 

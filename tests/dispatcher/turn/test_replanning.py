@@ -307,3 +307,28 @@ def test_a_plan_is_void_no_more_where_what_it_lacked_has_come_back() -> None:
     made.cache.settle()
     keep_displacements(made.state, made.now)
     assert not made.state.displacements["urgent"].is_void
+
+
+def test_who_has_started_again_where_it_was_is_gone_no_more() -> None:
+    """It is asked who has to go as if those had left their nodes that are displaced, which it has not."""
+    made = in_one()
+    named: list[set[str]] = []
+
+    def heard(probing: Probing) -> None:
+        is_first = probing.subjects[0].binding.workload.name == "a2"
+        made.rooms = {"m1": 4 if is_first else 0, "m2": 0}
+        if probing.of_choice:
+            named.append({one.workload.name for one in (probing.endings or {}).get("m1", ())})
+        Plane.answer(made, probing)
+
+    with mock.patch.object(made, "answer", heard):
+        made.passes(50)
+        assert named[-1] == {"a1", "a2"}
+        # It has come to go first, and there is quota for both.
+        made.feed(SERVICE_CLASSES, service_class("low", 20))
+        queue(made, "main", 20, preemption=LOWER)
+        made.passes(20)
+        assert not made.is_held("a2")
+        made.place("a2", m1=4)
+        made.passes(20)
+    assert named[-1] == {"a1"}
