@@ -46,6 +46,8 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
         if not probe or len(one.item.members) > 1:
             continue
         _hold(state, estimates, one, probe)
+        if one.is_claimed and one.cluster:
+            state.move(one.item.id, one.cluster)
         known = estimates.earliest.get(probe)
         every_ms = max(EVERY_MS, EACH_MS * len(made))
         if known is not None and now.elapsed_ms - known.asked_ms < every_ms:

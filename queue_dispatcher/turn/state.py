@@ -151,6 +151,12 @@ class TurnState:
             self.displaces_again_ms.pop(item_id, None)
         self._stay(item_id)
 
+    def move(self, item_id: str, cluster: str) -> None:
+        """The room that is made for the item is kept in that cluster now: there it is to start."""
+        one = self.displacements.get(item_id)
+        if one is not None and not one.is_void and one.plan.cluster not in ("", cluster):
+            self.displacements[item_id] = replace(one, plan=replace(one.plan, cluster=cluster))
+
     def _stay(self, item_id: str) -> None:
         """Whom the plan for the item has not reached yet stays."""
         ends = self.cache.ends

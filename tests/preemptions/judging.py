@@ -124,6 +124,10 @@ class Judging:
         reckoned = {one.workload: one.cluster for one in self._plans.values() if one.place < place}
         self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim)
 
+    def moved(self, workload: str, cluster: str) -> None:
+        """Its room is made in that cluster from now on."""
+        self._plans[workload].cluster = cluster
+
     def displaced(self, by: str) -> None:
         """Somebody was, by the plan for that workload."""
         self._plans[by].gone += 1

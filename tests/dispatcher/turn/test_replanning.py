@@ -8,6 +8,8 @@ from unittest import mock
 import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.displacing import claims_of, keep_displacements
 from queue_dispatcher.turn.plan_search import MAX_TRIES
@@ -332,3 +334,16 @@ def test_who_has_started_again_where_it_was_is_gone_no_more() -> None:
         made.place("a2", m1=4)
         made.passes(20)
     assert named[-1] == {"a1"}
+
+
+def test_a_plan_is_for_where_its_room_is_kept() -> None:
+    """The estimators may come to see it come about elsewhere before."""
+    made = in_one()
+    estimates, (reserved,) = made.state.estimates, made.state.reservations.made
+    assert estimates is not None
+    probe, elsewhere = own_probe(reserved.item, reserved.alternative), Earliest("m2", 0, 1)
+    estimates.foretell(probe, elsewhere, elapsed_ms=made.elapsed_ms, day_ms=made.now.day_ms)
+    made.turn()
+    assert [(uid, held.earliest.cluster) for uid, held in estimates.reservations()] == [("urgent", "m2")]
+    assert made.state.displacements["urgent"].plan.cluster == "m2"
+    assert displaced(made) == ["a2"]
