@@ -6,12 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
+from queue_dispatcher.api.cluster_queue import (
+    Preemption,
+    QueueingStrategy,
+    ReclaimWithinCohort,
+    WithinClusterQueue,
+)
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.items import probe_through
 from queue_dispatcher.cycle.reservation import Reservations
 from queue_dispatcher.cycle.snapshot import Verdict
-from tests.dispatcher.cycle.builders import BEST_EFFORT, Fleet, admitted, shape
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, admitted, shape
 from tests.dispatcher.ledger.builders import charge, owns, queue, root
 
 ALL = Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
@@ -99,3 +106,39 @@ def test_who_has_a_claim_uses_nothing_that_is_made_for_another_one_elsewhere(
     first = reservations.made[0]
     assert reservations.behind("first") == {"first"} | passed
     assert reservations.through("first", "a", first.rank, None, found.now_ms) == {"first"} | passed
+
+
+# Of those that are alike the first is looked at, and what is kept for one of them is not for all.
+
+
+def asked_about(found: Fleet, of: str, *names: str, **clusters: str) -> dict[str, Verdict]:
+    """They wait in the queue one after the other, alike, and are asked about; there is no room but what is
+    kept for some of them in these clusters.
+    """
+    way = shape(charge(gpu=8), probe="q")
+    for at, name in enumerate(names):
+        found.submit(of, name, way, at=at)
+    found.earliest = {
+        probe_through("q", {name}): Earliest(cluster, None, 1) for name, cluster in clusters.items()
+    }
+    found.reservations = decided(found, *clusters).reservations
+    return {"q": Verdict(0, frozenset(), ("no room",))}
+
+
+@pytest.mark.parametrize("strategy", [BEST_EFFORT, BACKFILL])
+def test_who_has_room_is_not_held_up_by_one_like_it_that_waits_elsewhere(
+    strategy: QueueingStrategy,
+) -> None:
+    found = fleet()
+    found.finish("runs in a")
+    found.finish("runs in b")
+    found.queues["a"] = replace(found.queues["a"], strategy=strategy)
+    verdicts = asked_about(found, "a", "older", "newer", "newest", older="m0", newer="m1")
+    verdicts[probe_through("q", {"older"})] = verdicts["q"]
+    verdicts[probe_through("q", {"newer"})] = Verdict(1, frozenset({"m1"}), ())
+    now = decided(found, "older", "newer", verdicts=verdicts)
+    assert admitted(now) == ["newer"]
+    # The others of its class wait still, which is told.
+    assert found.reasons(now) == dict.fromkeys(("newest", "older"), "WaitingForCapacity")
+    assert found.carry_out(now) == ["newer"]
+    assert admitted(decided(found, "older", verdicts=verdicts)) == []
