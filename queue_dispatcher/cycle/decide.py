@@ -335,9 +335,8 @@ class _Cycle:
         reserving, charge, passes = self._headroom.reserving, fit.alternative.charge, False
         if reserving is not None:
             passes = reserving.kept.is_passed(item.id, queue.name, queue.rank, charge)
+            reserving.admitted(item, queue.rank, item.runtime_ms, fit.alternative)
         self._headroom.take(queue.name, item.shape, fit)
-        if reserving is not None:
-            reserving.admitted(item, queue.rank, item.runtime_ms, charge)
         self._tokens[fit.is_preplaced] -= len(item.members)
         if not fit.is_preplaced:
             self._in_flight += len(item.members)

@@ -571,8 +571,8 @@ class QueueHead:
         reserving = self._headroom.reserving if self._is_begun else None
         if fit is None or reserving is None or not reserving.kept:
             return fit
-        charge = fit.alternative.charge
-        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, charge)
+        way = fit.alternative
+        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, way)
         return fit if refusing is None else None
 
     def _is_second(self, fit: Fit, looks: Looks) -> bool:

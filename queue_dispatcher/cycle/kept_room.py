@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -56,21 +57,15 @@ class KeptRoom:
             self._claimed.add(kept.reservation.item.id)
 
     def refusing(
-        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
+        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, way: Alternative
     ) -> Reservation | None:
-        """The first reservation that an item would delay if it were charged so; None if it delays none."""
-        root, borrows = self._ledger.tree.paths[queue][-1], None
-        for kept in self._binding(item, queue, root, rank, runtime_ms):
-            if borrows is None:
-                borrows = self._ledger.borrows_after(queue, charge)
-            is_entitled = not borrows and _may_be_entitled(kept, queue)
-            is_in_tree = root == kept.root
-            for cell, amount in charge:
-                if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
-                    return kept.reservation
-                if not (is_entitled and kept.borrows) and amount > kept.free.get(cell, amount):
-                    return kept.reservation
-        return None
+        """The first reservation that an item would delay if it started in that way; None if it delays none,
+        as where it starts in the place of another one.
+        """
+        delayed = self._delayed(item, queue, rank, runtime_ms, way.charge)
+        if delayed is None or self._place(item, queue, rank, way, delayed) is not None:
+            return None
+        return delayed.reservation
 
     def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
@@ -85,16 +80,23 @@ class KeptRoom:
             for kept in self._kept
         )
 
-    def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
-        """An item is admitted, charged so. Also of one that goes first anyway, what it takes is not left."""
+    def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, way: Alternative) -> None:
+        """An item is admitted, and about to be charged so. Also of one that goes first anyway, what it takes
+        is not left. In whose place it starts, that one comes after all others now.
+        """
+        charge = way.charge
+        delayed = self._delayed(item, queue, rank, runtime_ms, charge)
+        place = self._place(item, queue, rank, way, delayed) if delayed is not None else None
+        if place is not None:
+            self._kept.remove(place)
+            self._kept.append(place)
         for kept in self._kept:
             if kept.reservation.item.id == item:
                 # Those behind it leave it what it takes.
                 break
             if kept.is_passed_by(runtime_ms, self._now_ms):
                 continue
-            is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
-            for left in (kept.quota, kept.free) if is_in_tree else (kept.free,):
+            for left in self._left(kept, queue):
                 for cell, amount in charge:
                     if cell in left:
                         # When it can start then, nobody knows.
@@ -103,6 +105,44 @@ class KeptRoom:
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
         self._near.clear()
         self._claimed.discard(item)
+
+    def _left(self, kept: Kept, queue: str) -> tuple[dict[Cell, int], ...]:
+        """Of what it leaves, that of which a queue takes."""
+        is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root
+        return (kept.quota, kept.free) if is_in_tree else (kept.free,)
+
+    def _delayed(
+        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
+    ) -> Kept | None:
+        """The first that does not leave what the item would be charged."""
+        root, borrows = self._ledger.tree.paths[queue][-1], None
+        for kept in self._binding(item, queue, root, rank, runtime_ms):
+            if borrows is None:
+                borrows = self._ledger.borrows_after(queue, charge)
+            is_entitled = not borrows and _may_be_entitled(kept, queue)
+            is_in_tree = root == kept.root
+            for cell, amount in charge:
+                if is_in_tree and not is_entitled and amount > kept.quota.get(cell, amount):
+                    return kept
+                if not (is_entitled and kept.borrows) and amount > kept.free.get(cell, amount):
+                    return kept
+        return None
+
+    def _place(self, item: str, queue: str, rank: Rank, way: Alternative, delayed: Kept) -> Kept | None:
+        """The one in whose place an item may start that would delay ``delayed`` if it took as much besides:
+        of its queue, behind it, and to start in the same room, so that others were reckoned with just that.
+        Who has a claim has a place of its own.
+        """
+        if item in self._claimed:
+            return None
+        for kept in self._kept:
+            one = kept.reservation
+            if kept is delayed:
+                return None
+            is_same = one.alternative.charge == way.charge and (not one.cluster or one.item.id in way.through)
+            if one.is_claimed and one.item.queue == queue and rank < one.rank and is_same:
+                return kept
+        return None
 
     def _binding(
         self, item: str, queue: str, root: int, rank: Rank, runtime_ms: int | None

@@ -33,6 +33,7 @@ def earliest_of(state: TurnState) -> dict[str, Earliest]:
 def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
     """What was decided is kept from now on; what to ask the estimators about it."""
     before, state.reservations = state.reservations, decision.reservations
+    state.order(one.item.id for one in decision.reservations.made)
     estimates = state.estimates
     if estimates is None:
         return []

@@ -1,6 +1,6 @@
 """What one dispatcher knows: the cache of what is watched, and what turns keep beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -150,6 +150,13 @@ class TurnState:
             self.displacements[item_id] = replace(self.displacements[item_id], is_void=True)
             self.displaces_again_ms.pop(item_id, None)
         self._stay(item_id)
+
+    def order(self, item_ids: Iterable[str]) -> None:
+        """What is made for them is reckoned in that order from now on; others keep their places."""
+        plans = self.displacements
+        among = [item_id for item_id in item_ids if item_id in plans]
+        known, rest = frozenset(among), iter(among)
+        self.displacements = {(item := next(rest) if of in known else of): plans[item] for of in plans}
 
     def move(self, item_id: str, cluster: str) -> None:
         """The room that is made for the item is kept in that cluster now: there it is to start."""

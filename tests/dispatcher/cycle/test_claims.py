@@ -111,6 +111,23 @@ def test_who_has_a_claim_uses_nothing_that_is_made_for_another_one_elsewhere(
 # Of those that are alike the first is looked at, and what is kept for one of them is not for all.
 
 
+@pytest.mark.parametrize(
+    ("gpus", "starts", "keep"), [(8, "older", ["other", "newer"]), (4, "newer", ["other"])]
+)
+def test_who_goes_first_starts_in_the_place_of_one_that_is_like_it(
+    gpus: int, starts: str, keep: list[str]
+) -> None:
+    """Those that come after that one were reckoned with just as much; and it comes after them from now on."""
+    found = fleet()
+    found.finish("runs in a")
+    found.submit("a", "older", gpu=gpus)
+    found.submit("a", "newer", gpu=8, at=1)
+    found.submit("b", "other", gpu=8)
+    now = decided(found, "newer", "other")
+    assert admitted(now) == [starts]
+    assert [one.item.id for one in now.reservations.made] == keep
+
+
 def asked_about(found: Fleet, of: str, *names: str, **clusters: str) -> dict[str, Verdict]:
     """They wait in the queue one after the other, alike, and are asked about; there is no room but what is
     kept for some of them in these clusters.
