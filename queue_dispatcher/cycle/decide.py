@@ -368,6 +368,9 @@ class _Cycle:
         and where quota is scarce, so may everybody.
         """
         self._outcome.set_aside[queue.key] = why
+        reserving = self._headroom.reserving
+        if charge and reserving is not None:
+            reserving.kept.asked(queue.item.id, queue.name, queue.rank, charge)
         if charge and is_scarce:
             self._headroom.keep(queue.name, charge)
             charge = ()

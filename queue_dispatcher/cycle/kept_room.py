@@ -106,6 +106,19 @@ class KeptRoom:
         self._near.clear()
         self._claimed.discard(item)
 
+    def asked(self, item: str, queue: str, rank: Rank, charge: Charge) -> None:
+        """It is being asked whether an item may start, charged so: what it goes before is not to lack by then
+        what others take meanwhile.
+        """
+        has_claim = item in self._claimed
+        for kept in self._kept:
+            if kept.reservation.item.id == item:
+                return
+            if not kept.reservation.is_behind(queue, rank, has_claim=has_claim):
+                continue
+            for left in self._left(kept, queue):
+                left.update((cell, max(0, left[cell] - amount)) for cell, amount in charge if cell in left)
+
     def _left(self, kept: Kept, queue: str) -> tuple[dict[Cell, int], ...]:
         """Of what it leaves, that of which a queue takes."""
         is_in_tree = self._ledger.tree.paths[queue][-1] == kept.root

@@ -18,7 +18,7 @@ from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import probe_through
 from queue_dispatcher.cycle.reservation import Reservations
 from queue_dispatcher.cycle.snapshot import Verdict
-from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, admitted, shape
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, admitted, probed, shape
 from tests.dispatcher.ledger.builders import charge, owns, queue, root
 
 ALL = Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
@@ -159,3 +159,13 @@ def test_who_has_room_is_not_held_up_by_one_like_it_that_waits_elsewhere(
     assert found.reasons(now) == dict.fromkeys(("newest", "older"), "WaitingForCapacity")
     assert found.carry_out(now) == ["newer"]
     assert admitted(decided(found, "older", verdicts=verdicts)) == []
+
+
+def test_nobody_takes_what_a_claim_needs_while_who_goes_before_it_is_asked_about() -> None:
+    found = fleet()
+    found.finish("runs in a")
+    found.finish("runs in b")
+    verdicts = asked_about(found, "a", "older", "newer", newer="m1")
+    found.submit("a", "newest", gpu=1, at=2)
+    now = decided(found, "newer", verdicts=verdicts)
+    assert (probed(now), admitted(now)) == (["older"], [])
