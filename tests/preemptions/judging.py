@@ -81,7 +81,7 @@ class _Plan:
     """A plan under way. ``place``: of its workload among those that have plans, by when the first was made.
     ``reckoned``: those that went before it when it was made, and in which clusters. ``gone``: how many have
     been displaced by it; ``has_claim``: or by one before it. ``passed``: those of more right that have
-    started since.
+    started since. ``since_ms``: when it was made.
     """
 
     workload: str
@@ -91,6 +91,7 @@ class _Plan:
     place: int
     reckoned: dict[str, str]
     has_claim: bool
+    since_ms: int
     gone: int = 0
     passed: set[str] = field(default_factory=set)
 
@@ -122,7 +123,7 @@ class Judging:
         place = before.place if before is not None else self._places
         has_claim = before is not None and before.has_claim
         reckoned = {one.workload: one.cluster for one in self._plans.values() if one.place < place}
-        self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim)
+        self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim, now_ms)
 
     def moved(self, workload: str, cluster: str) -> None:
         """Its room is made in that cluster from now on."""
@@ -166,6 +167,8 @@ class Judging:
         """
         asks, pods = self._pods.asks[plan.workload], self._pods
         rights = self._before(plan)
+        # What has not gone by the end of a claim has outlived it, whenever it was stopped.
+        is_over = now_ms - plan.since_ms >= CLAIMED_MS
         left, passed, stays = [], [], []
         for cluster in (plan.cluster, ""):
             clusters = [cluster] if cluster else list(pods.sizes)
@@ -173,7 +176,7 @@ class Judging:
             running = sum((pods.running[one] for one in clusters), Counter[str]())
             # What is to go is charged no more.
             going = pods.going[cluster] if cluster else {}
-            stuck = sum(gpus for (_, since_ms), gpus in going.items() if now_ms - since_ms >= CLAIMED_MS)
+            stuck = sum(gpus for (_, at_ms), gpus in going.items() if is_over or now_ms - at_ms >= CLAIMED_MS)
             claimed = [one.workload for one in rights if cluster in ("", one.cluster)]
             left.append(there - running.total() - stuck - sum(pods.asks[one] for one in claimed))
             came = {*claimed, *(one for one in plan.passed if running[one])}

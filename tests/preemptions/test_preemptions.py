@@ -5,10 +5,11 @@ from unittest import mock
 
 import pytest
 
+from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.turn import turn
 from tests.preemptions import __main__ as command
 from tests.preemptions.fleet import Fleet
-from tests.preemptions.judging import LOST, STARTED, Counted
+from tests.preemptions.judging import LOST, PLANS, STARTED, STAYED, Counted, Judging, Pods
 
 SHORT_MS = 1_800_000
 
@@ -17,6 +18,31 @@ def test_a_fleet() -> None:
     found = Fleet(0).play(SHORT_MS)
     assert not found.faults
     assert found.outcomes[STARTED]
+
+
+@pytest.mark.parametrize(
+    ("over_ms", "elsewhere", "outcome"),
+    [
+        (CLAIMED_MS, False, STAYED),
+        # It might have waited for them.
+        (CLAIMED_MS - 1, False, LOST),
+        # Where its room is made now nobody is in its way.
+        (CLAIMED_MS, True, LOST),
+    ],
+)
+def test_pods_outlive_a_claim_however_late_they_were_stopped(
+    over_ms: int, elsewhere: bool, outcome: str
+) -> None:
+    pods, counted = Pods(16, {"m1": 4, "m2": 4}, {"urgent": 4}), Counted()
+    judging = Judging(pods, counted, counted.faults.append)
+    judging.begun("urgent", "main", (0, "1"), "m1", 0)
+    judging.displaced("urgent")
+    pods.going["m1"]["another", 1_000] = 4
+    if elsewhere:
+        judging.moved("urgent", "m2")
+    judging.ended("urgent", over_ms)
+    assert (counted.outcomes[outcome], counted.outcomes[PLANS]) == (1, 1)
+    assert bool(counted.faults) is (outcome == LOST)
 
 
 def test_plans_come_to_nothing_where_nobody_has_a_claim() -> None:
