@@ -209,9 +209,9 @@ class Fleet(Plane):
     def _started(self, name: str) -> None:
         record = self.record(name)
         assert record is not None
-        self._judging.started(name, record["queue"], (-record["priority"], record["enqueuedAt"]))
         (place,) = self.bindings[name]["spec"].get("clusters") or [{"name": next(iter(self._pods.sizes))}]
         cluster, gpus = place["name"], self._pods.asks[name]
+        self._judging.started(name, record["queue"], (-record["priority"], record["enqueuedAt"]), cluster)
         self.place(name, **{cluster: gpus})
         self._pods.running[cluster][name] = gpus
         held, size = self._pods.held(cluster), self._pods.sizes[cluster]

@@ -134,15 +134,29 @@ class Judging:
         self._plans[by].gone += 1
         self._plans[by].has_claim = True
 
-    def started(self, workload: str, queue: str, rank: Rank) -> None:
-        """It was released."""
+    def started(self, workload: str, queue: str, rank: Rank, cluster: str) -> None:
+        """It was released, to that cluster."""
         own = self._plans.pop(workload, None)
+        if own is None:
+            self._take_place(workload, queue, rank, cluster)
         for one in self._plans.values():
             # Also what goes before those that this one comes after: they have it back of this one.
             if any(_goes_before(queue, rank, own, of) for of in (one, *self._before(one))):
                 one.passed.add(workload)
         if own is not None:
             self._counted.outcomes[STARTED] += 1
+
+    def _take_place(self, workload: str, queue: str, rank: Rank, cluster: str) -> None:
+        """Who takes as much as one with a plan, goes before it in its queue and starts where that was to is
+        in its place: others that have plans were reckoned with one of the two, so they come first now.
+        """
+        asks = self._pods.asks
+        for one in sorted(self._plans.values(), key=lambda one: one.place):
+            is_alike = (one.queue, one.cluster, asks[one.workload]) == (queue, cluster, asks[workload])
+            if is_alike and rank < one.rank:
+                self._places += 1
+                one.place = self._places
+                return
 
     def withdrawn(self, workload: str) -> None:
         """Whoever submitted it has deleted it."""

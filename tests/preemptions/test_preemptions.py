@@ -9,7 +9,7 @@ from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.turn import turn
 from tests.preemptions import __main__ as command
 from tests.preemptions.fleet import Fleet
-from tests.preemptions.judging import LOST, PLANS, STARTED, STAYED, Counted, Judging, Pods
+from tests.preemptions.judging import HANDED, LOST, PLANS, STARTED, STAYED, Counted, Judging, Pods
 
 SHORT_MS = 1_800_000
 
@@ -72,3 +72,20 @@ def test_the_command_tells_what_it_has_counted_when_it_is_stopped(capsys: pytest
     with mock.patch.object(command, "_fleets", stopped):
         assert command.main(["--count", "10"]) == 0
     assert ": 1 fleets, 5 displaced, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cluster", "outcome"), [(4, "m1", HANDED), (4, "m2", LOST), (2, "m1", LOST)]
+)
+def test_in_whose_place_another_one_starts_that_one_comes_last(gpus: int, cluster: str, outcome: str) -> None:
+    """What others have beside it was reckoned with what it takes."""
+    asks = {"older": gpus, "newer": 4, "other": 4}
+    pods, counted = Pods(16, {"m1": 8, "m2": 8}, asks), Counted()
+    judging = Judging(pods, counted, counted.faults.append)
+    for name, queue in (("newer", "a"), ("other", "b")):
+        judging.begun(name, queue, (0, "2"), "m1", 0)
+        judging.displaced(name)
+    judging.started("older", "a", (0, "1"), cluster)
+    pods.running[cluster]["older"] = gpus
+    judging.ended("newer", 1)
+    assert counted.outcomes[outcome] == 1
