@@ -336,8 +336,7 @@ class _Cycle:
         reserving, charge, passes = self._headroom.reserving, fit.alternative.charge, False
         if reserving is not None:
             passes = reserving.kept.is_passed(item.id, queue.name, queue.rank, charge)
-        if reserving is not None:
-            reserving.admitted(item, queue.rank, item.runtime_ms, charge)
+            reserving.admitted(item, queue.rank, item.runtime_ms, fit.alternative)
         self._headroom.take(queue.name, item.shape, fit)
         self._tokens[fit.is_preplaced] -= len(item.members)
         if not fit.is_preplaced:
@@ -370,6 +369,9 @@ class _Cycle:
         and where quota is scarce, so may everybody.
         """
         self._outcome.set_aside[queue.key] = why
+        reserving = self._headroom.reserving
+        if charge and reserving is not None:
+            reserving.kept.asked(queue.item.id, queue.name, queue.rank, charge)
         if charge and is_scarce:
             self._headroom.keep(queue.name, charge)
             charge = ()

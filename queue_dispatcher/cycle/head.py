@@ -40,6 +40,7 @@ class QueueHead:
 
     __slots__ = (
         "_ahead",
+        "_aside",
         "_at_ms",
         "_headroom",
         "_holding",
@@ -48,6 +49,7 @@ class QueueHead:
         "_is_touched",
         "_left",
         "_lent",
+        "_looked_into",
         "_moved",
         "_next",
         "_order",
@@ -101,6 +103,10 @@ class QueueHead:
         self._next = 0
         self._place = 0
         self._moved: list[tuple[Rank, int, PendingClass]] = []
+        # The same as it was when the head was found.
+        self._aside: list[tuple[Rank, int, PendingClass]] = []
+        # The classes of which one was refused, and others are looked at.
+        self._looked_into: set[ClassKey] = set()
         # By line, how much its share has risen in this cycle.
         self._taken: dict[str, int] = {}
         # Shapes that lack quota or capacity, of which there is only less until the cycle ends.
@@ -161,7 +167,7 @@ class QueueHead:
         self._passed.clear()
         self._lent = None
         self.found = self._find()
-        self._ahead = self._next
+        self._ahead, self._aside = self._next, self._moved.copy()
         held = (pending.get(one.item.id) for one in reservations.of(self.name))
         holding = [item for item in held if item is not None and item.due_ms <= now_ms]
         if not are_waiters_same or self._holding != holding:
@@ -245,7 +251,8 @@ class QueueHead:
         """The cycle has ended, and the head is again as it was before."""
         if self._is_touched:
             self._restart()
-            self._next = self._ahead
+            self._next, self._moved = self._ahead, self._aside.copy()
+            self._looked_into.update(one.key for *_, one in self._aside)
             self._peek()
         self._is_begun = False
 
@@ -300,7 +307,7 @@ class QueueHead:
         )
 
     def move_up(self) -> bool:
-        """The head was admitted, and the next of its class takes its place; whether it was the last of it.
+        """The head was admitted, and the next of its class takes its place; whether all of it have been.
 
         Where LocalQueues share the queue, its own goes back by what it has got.
         """
@@ -310,10 +317,27 @@ class QueueHead:
             self._taken[line] = self._taken.get(line, 0) + self.state.sharing.after(line, charge)
         place = self._place + 1
         self.looked = -1
+        if moved.key in self._looked_into:
+            self._look_into(moved, place)
+            return False
         if place == len(moved.items):
             return True
         heapq.heappush(self._moved, (self._rank(moved.items[place]), place, moved))
         return False
+
+    def _look_into(self, refused: PendingClass, place: int) -> None:
+        """The first of a class was refused, and so would be those like it, but for whom others are displaced:
+        what they leave is kept for one of them and is not for all.
+        """
+        made = (one.item for one in self._reservations.of(self.name) if one.is_claimed)
+        claimed = {item.id for item in made if class_key(item) == refused.key}
+        if not claimed:
+            return
+        for at in range(place, len(refused.items)):
+            if refused.items[at].id in claimed:
+                self._looked_into.add(refused.key)
+                heapq.heappush(self._moved, (self._rank(refused.items[at]), at, refused))
+                return
 
     def _rank(self, item: Item) -> Rank:
         sharing = self.state.sharing
@@ -358,6 +382,7 @@ class QueueHead:
         self._is_touched = False
         self._next = 0
         self._place = 0
+        self._looked_into.clear()
         # Classes whose first items were admitted in this cycle, by how the next of them stands: a heap.
         self._moved = []
         self._taken = {}
@@ -380,7 +405,9 @@ class QueueHead:
             if self._is_begun:
                 self._reserve_late()
             is_first = self._is_strict and self._left.can_ever_admit(self.key.shape)
-            self._refuse(blocks=is_first)
+            refused, place = self._refuse(blocks=is_first), self._place
+            if not is_first:
+                self._look_into(refused, place + 1)
             if is_first and self._is_begun:
                 self.hold(self._headroom)
         return None
@@ -405,8 +432,8 @@ class QueueHead:
         reserving = self._headroom.reserving if self._is_begun else None
         if fit is None or reserving is None or not reserving.kept:
             return fit
-        charge = fit.alternative.charge
-        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, charge)
+        way = fit.alternative
+        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, way)
         return fit if refusing is None else None
 
     def _fit_through(self) -> Fit | None:
@@ -469,16 +496,18 @@ class QueueHead:
         self._next += 1
         return self._order[self._next - 1]
 
-    def _refuse(self, *, blocks: bool) -> None:
-        self._pop()
+    def _refuse(self, *, blocks: bool) -> PendingClass:
+        """Take the head out with its class, which is answered."""
+        refused = self._pop()
         if not blocks or not self._is_strict:
-            return
+            return refused
         self.blocked = (self.key, self.item)
         if self._ranks:
             behind = [one.items[0] for one in self._order[self._next :]]
             behind += [one.items[place] for _, place, one in self._moved]
             points = (next_point_ms(item, self.state.ageing, self._at_ms) for item in behind)
             self.changes_ms = min((at for at in points if at is not None), default=None)
+        return refused
 
 
 _MAX_REFUSALS: Final = 4

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -63,20 +64,15 @@ class KeptRoom:
             self._claimed.add(kept.reservation.item.id)
 
     def refusing(
-        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
+        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, way: Alternative
     ) -> Reservation | None:
-        """The first reservation that an item would delay if it were charged so; None if it delays none."""
-        path, borrows = self._ledger.tree.paths[queue], None
-        for kept in self._binding(item, queue, path[-1], rank, runtime_ms):
-            if borrows is None:
-                borrows = self._ledger.borrows_after(queue, charge)
-            is_entitled = not borrows and _may_be_entitled(kept, queue)
-            for cell, amount in charge:
-                if not is_entitled and self._exceeds(kept, path, cell, amount):
-                    return kept.reservation
-                if not (is_entitled and kept.reservation.borrows) and amount > kept.free.get(cell, amount):
-                    return kept.reservation
-        return None
+        """The first reservation that an item would delay if it started in that way; None if it delays none,
+        as where it starts in the place of another one.
+        """
+        delayed = self._delayed(item, queue, rank, runtime_ms, way.charge)
+        if delayed is None or self._place(item, queue, rank, way, delayed) is not None:
+            return None
+        return delayed.reservation
 
     def refuses_all(self, queue: str, first: Rank, least: Sequence[Charge]) -> bool:
         """Whether `refusing` refuses all of a queue that rank no better than the first and are charged at
@@ -86,7 +82,7 @@ class KeptRoom:
         if any(kept.reservation.item.queue == queue for kept in near):
             return False
         # What ends at once passes whatever anything passes.
-        return all(self.refusing("", queue, first, _SHORTEST_MS, charge) is not None for charge in least)
+        return all(self._delayed("", queue, first, _SHORTEST_MS, charge) is not None for charge in least)
 
     def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
@@ -101,28 +97,83 @@ class KeptRoom:
             for kept in self._kept
         )
 
-    def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
-        """An item is about to be charged so. What one takes that goes first anyway is not left either."""
-        path = self._ledger.tree.paths[queue]
+    def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, way: Alternative) -> None:
+        """An item is admitted, and about to be charged so. What one takes that goes first anyway is not left
+        either. In whose place it starts, that one comes after all others now.
+        """
+        path, charge = self._ledger.tree.paths[queue], way.charge
+        delayed = self._delayed(item, queue, rank, runtime_ms, charge)
+        place = self._place(item, queue, rank, way, delayed) if delayed is not None else None
+        if place is not None:
+            self._kept.remove(place)
+            self._kept.append(place)
         for kept in self._kept:
             if kept.reservation.item.id == item:
                 # Those behind it leave it what it takes.
                 break
             if kept.is_passed_by(runtime_ms, self._now_ms):
                 continue
-            for cell, amount in charge:
-                exceeds = amount > kept.free.get(cell, amount) or self._exceeds(kept, path, cell, amount)
+            if runtime_ms is None and any(self._lacks(kept, path, *pair) for pair in charge):
                 # When it can start then, nobody knows.
-                kept.is_passed = kept.is_passed and (runtime_ms is not None or not exceeds)
-                if cell in kept.free:
-                    kept.free[cell] = max(0, kept.free[cell] - amount)
-                if cell in kept.quota:
-                    level, reaches = self._reaching(kept, path, cell, amount)
-                    quota = kept.quota[cell]
-                    quota[level:] = [max(0, left - reaches) for left in quota[level:]]
+                kept.is_passed = False
+            self._take(kept, path, charge)
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
         self._near.clear()
         self._claimed.discard(item)
+
+    def asked(self, item: str, queue: str, rank: Rank, charge: Charge) -> None:
+        """It is being asked whether an item may start, charged so: what it goes before is not to lack by then
+        what others take meanwhile.
+        """
+        path, has_claim = self._ledger.tree.paths[queue], item in self._claimed
+        for kept in self._kept:
+            if kept.reservation.item.id == item:
+                return
+            if not kept.reservation.is_behind(queue, rank, has_claim=has_claim):
+                continue
+            self._take(kept, path, charge)
+
+    def _take(self, kept: Kept, path: tuple[int, ...], charge: Charge) -> None:
+        """What the queue at the beginning of a path is charged is not left beside it."""
+        for cell, amount in charge:
+            if cell in kept.free:
+                kept.free[cell] = max(0, kept.free[cell] - amount)
+            if cell in kept.quota:
+                level, reaches = self._reaching(kept, path, cell, amount)
+                quota = kept.quota[cell]
+                quota[level:] = [max(0, left - reaches) for left in quota[level:]]
+
+    def _delayed(
+        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
+    ) -> Kept | None:
+        """The first that does not leave what the item would be charged."""
+        path, borrows = self._ledger.tree.paths[queue], None
+        for kept in self._binding(item, queue, path[-1], rank, runtime_ms):
+            if borrows is None:
+                borrows = self._ledger.borrows_after(queue, charge)
+            is_entitled = not borrows and _may_be_entitled(kept, queue)
+            for cell, amount in charge:
+                if not is_entitled and self._exceeds(kept, path, cell, amount):
+                    return kept
+                if not (is_entitled and kept.reservation.borrows) and amount > kept.free.get(cell, amount):
+                    return kept
+        return None
+
+    def _place(self, item: str, queue: str, rank: Rank, way: Alternative, delayed: Kept) -> Kept | None:
+        """The one in whose place an item may start that would delay ``delayed`` if it took as much besides:
+        of its queue, behind it, and to start in the same room, so that others were reckoned with just that.
+        Who has a claim has a place of its own.
+        """
+        if item in self._claimed:
+            return None
+        for kept in self._kept:
+            one = kept.reservation
+            if kept is delayed:
+                return None
+            is_same = one.alternative.charge == way.charge and (not one.cluster or one.item.id in way.through)
+            if one.is_claimed and one.item.queue == queue and rank < one.rank and is_same:
+                return kept
+        return None
 
     def _binding(
         self, item: str, queue: str, root: int, rank: Rank, runtime_ms: int | None
@@ -145,6 +196,10 @@ class KeptRoom:
         if near is None:
             near = self._near[root] = [kept for kept in self._kept if kept.is_near(root)]
         return near
+
+    def _lacks(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> bool:
+        """Whether it would lack some if the queue at the beginning of a path took so much."""
+        return amount > kept.free.get(cell, amount) or self._exceeds(kept, path, cell, amount)
 
     def _exceeds(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> bool:
         """Whether the queue at the beginning of a path would take more quota than is left beside it."""

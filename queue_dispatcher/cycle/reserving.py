@@ -178,13 +178,13 @@ class Reserving:
         self._held = None
         return self._reserve(waiter)
 
-    def admitted(self, item: Item, rank: Rank, runtime_ms: int | None, charge: Charge) -> None:
-        """The item is about to be charged so."""
+    def admitted(self, item: Item, rank: Rank, runtime_ms: int | None, way: Alternative) -> None:
+        """The item is admitted, and about to be charged so."""
         for one in self.kept:
             if one.reservation.item.id == item.id:
                 self._count(one.path[-1], one.reservation.alternative, -1)
-        self.kept.taken(item.id, item.queue, rank, runtime_ms, charge)
-        for cell, amount in charge:
+        self.kept.taken(item.id, item.queue, rank, runtime_ms, way)
+        for cell, amount in way.charge:
             if runtime_ms is None:
                 begun = self._begun.setdefault(cell, {})
                 begun[item.queue] = begun.get(item.queue, 0) + amount

@@ -118,10 +118,10 @@ class Waits(Mapping[ClassKey, Reason]):
         first = next((one for one in self._outcome.classes[key.queue] if one.key == key), None)
         if kept is None or first is None:
             return None
-        charge = fit.alternative.charge
+        way = fit.alternative
         priority, _, came_ms, item = first.rank
         share = self._outcome.shares.get(key.queue, {}).get(key.line, 0)
-        return kept.refusing(item, key.queue, (priority, share, came_ms, item), key.runtime_ms, charge)
+        return kept.refusing(item, key.queue, (priority, share, came_ms, item), key.runtime_ms, way)
 
     def _behind(self, reservation: Reservation) -> Reason:
         item, now_ms = reservation.item, self._outcome.now_ms

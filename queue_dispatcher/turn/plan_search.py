@@ -13,6 +13,7 @@ from fairway.workloads.workload_name import WorkloadName
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cache.ends import Displaced
+from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.cycle.actions import class_key
 from queue_dispatcher.cycle.earliest import Earliest
@@ -31,7 +32,7 @@ from queue_dispatcher.preemption.victims import Relation
 from queue_dispatcher.turn.displaceable import Displaceable, fewer_of, kept_in, places_of
 from queue_dispatcher.turn.preemption_budget import over_budget
 from queue_dispatcher.turn.probing import asked_about
-from queue_dispatcher.turn.state import Displacement, TurnState
+from queue_dispatcher.turn.state import Displacement, Place, TurnState
 from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
 
 FRESH_MS: Final = 5_000
@@ -176,8 +177,8 @@ class PlanSearch:
         leaving: dict[str, list[Departure]] = {}
         in_order = permitted(self._ledger, self._capacity, question.preemptor, question.may_go)
         place = {one.id: number for number, one in enumerate(in_order)}
-        for cluster, workload in self._before.places if self._before is not None else ():
-            leaving.setdefault(cluster, []).append(Departure(workload, -1))
+        for gone in self._gone():
+            leaving.setdefault(gone.cluster, []).append(Departure(gone.workload, -1))
         for cluster, entry, one in places_of(self._cache, in_order):
             kept = kept_in(entry, cluster) if one.pods else 0
             ending = Departure(entry.binding.workload, place[one.id], one.pods, kept)
@@ -185,6 +186,17 @@ class PlanSearch:
         endings = {cluster: tuple(of) for cluster, of in leaving.items()}
         subjects, through = asked_about(self._cache, self._item, question.way), self._through()
         return estimates.ask_victims(question.probe, subjects, endings, day_ms=now.day_ms, through=through)
+
+    def _gone(self) -> Iterator[Place]:
+        """Where those were that have been displaced for it; who has started there again since is there again,
+        and has to go once more or stays.
+        """
+        cache = self._cache
+        for one in self._before.places if self._before is not None else ():
+            entry, displaced = cache.present(one.uid), cache.ends.displaced_by.get(one.uid)
+            is_to_go = displaced is not None and displaced.by == self._item.id
+            if entry is None or is_to_go or not _has_started_in(entry, one.cluster):
+                yield one
 
     def _through(self) -> frozenset[str]:
         """For whom room is kept that it may use: itself, and if others go for it already those that wait
@@ -200,7 +212,7 @@ class PlanSearch:
     def _offers(self, known: VictimsAnswer, may_go: MayGo) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
         before = self._before
-        gone_from = {(of, name_of(workload)) for of, workload in before.places} if before is not None else ()
+        gone_from = {(of.cluster, name_of(of.workload)) for of in self._gone()}
         avoids = before.avoids if before is not None else ()
         for cluster in known.fits:
             yield Offer(cluster)
@@ -232,7 +244,7 @@ class PlanSearch:
     def _begin(self, way: Alternative, plan: Plan) -> None:
         state, item, now, before = self._state, self._item, self._now, self._before
         stopped = places_of(self._cache, [one.candidate for one in plan.victims if not one.candidate.pods])
-        places = tuple((cluster, entry.binding.workload) for cluster, entry, _ in stopped)
+        places = tuple(Place(cluster, entry.uid, entry.binding.workload) for cluster, entry, _ in stopped)
         made = Displacement(item, way.charge, plan, now.elapsed_ms, places=places)
         if before is not None:
             if before.tries == MAX_TRIES:
@@ -267,6 +279,12 @@ class PlanSearch:
             told = state.estimates.foretell(probe, room, elapsed_ms=now.elapsed_ms, day_ms=now.day_ms)
             # At once: what others were told before might let them start as soon as quota comes back.
             state.estimates.reserve(item.id, self._cache.entries[item.id].binding.workload.name, probe, told)
+
+
+def _has_started_in(entry: Entry, cluster: str) -> bool:
+    """Whether it is placed there, and not stopped in its place."""
+    is_stopped = entry.binding.suspended is not None and entry.record is None
+    return not is_stopped and any(share.cluster == cluster for share in entry.binding.placed)
 
 
 def _why(relation: Relation, item: Item, victim: Candidate) -> str:

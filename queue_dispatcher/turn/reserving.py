@@ -33,6 +33,7 @@ def earliest_of(state: TurnState) -> dict[str, Earliest]:
 def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list[Probing]:
     """What was decided is kept from now on; what to ask the estimators about it."""
     before, state.reservations = state.reservations, decision.reservations
+    state.order(one.item.id for one in decision.reservations.made)
     estimates = state.estimates
     if estimates is None:
         return []
@@ -46,6 +47,8 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
         if not probe or len(one.item.members) > 1:
             continue
         _hold(state, estimates, one, probe)
+        if one.is_claimed and one.cluster:
+            state.move(one.item.id, one.cluster)
         known = estimates.earliest.get(probe)
         every_ms = max(EVERY_MS, EACH_MS * len(made))
         if known is not None and now.elapsed_ms - known.asked_ms < every_ms:

@@ -1,7 +1,8 @@
 """What one dispatcher knows: the cache of what is watched, and what turns keep beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.binding import WorkloadReference
@@ -42,7 +43,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """All that a decision looks at; ``tokens``: None while the release window keeps nobody waiting."""
+    """All that a decision looks at; ``tokens``: None while the release window keeps nobody waiting. ``void``:
+    those whose plans lead to no start any more, for whom others are looked for with the next decision.
+    """
 
     changes: int
     envelope: Mapping[Cell, int]
@@ -51,6 +54,15 @@ class Basis:
     earliest: Mapping[str, Earliest]
     claims: tuple[tuple[str, int], ...]
     in_vain: frozenset[ClassKey]
+    void: frozenset[str]
+
+
+class Place(NamedTuple):
+    """Where a workload is, or was: ``uid`` is that of its binding."""
+
+    cluster: str
+    uid: str
+    workload: WorkloadReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,7 @@ class Displacement:
     plan: Plan
     since_ms: int
     tries: int = 1
-    places: tuple[tuple[str, WorkloadReference], ...] = ()
+    places: tuple[Place, ...] = ()
     avoids: frozenset[str] = frozenset()
     is_void: bool = False
 
@@ -138,6 +150,19 @@ class TurnState:
             self.displacements[item_id] = replace(self.displacements[item_id], is_void=True)
             self.displaces_again_ms.pop(item_id, None)
         self._stay(item_id)
+
+    def order(self, item_ids: Iterable[str]) -> None:
+        """What is made for them is reckoned in that order from now on; others keep their places."""
+        plans = self.displacements
+        among = [item_id for item_id in item_ids if item_id in plans]
+        known, rest = frozenset(among), iter(among)
+        self.displacements = {(item := next(rest) if of in known else of): plans[item] for of in plans}
+
+    def move(self, item_id: str, cluster: str) -> None:
+        """The room that is made for the item is kept in that cluster now: there it is to start."""
+        one = self.displacements.get(item_id)
+        if one is not None and not one.is_void and one.plan.cluster not in ("", cluster):
+            self.displacements[item_id] = replace(one, plan=replace(one.plan, cluster=cluster))
 
     def _stay(self, item_id: str) -> None:
         """Whom the plan for the item has not reached yet stays."""

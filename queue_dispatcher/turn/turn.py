@@ -114,7 +114,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         if state.term != term:
             return Turned()
         decided_ms = decision.next_due_ms
-        in_vain = frozenset(state.in_vain_ms)
+        in_vain, void = frozenset(state.in_vain_ms), _void(state)
         began = Basis(
             changes,
             stated.envelope,
@@ -123,6 +123,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
             stated.earliest,
             tuple(stated.claims.items()),
             in_vain,
+            void,
         )
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
@@ -226,7 +227,11 @@ def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     tokens = _tokens(state, now) if is_full else None
     claims = tuple(claims_of(state, now).items())
     known = (cache.envelope(), _verdicts(state, now), tokens, earliest_of(state), claims)
-    return Basis(cache.changes, *known, frozenset(state.in_vain_ms))
+    return Basis(cache.changes, *known, frozenset(state.in_vain_ms), _void(state))
+
+
+def _void(state: TurnState) -> frozenset[str]:
+    return frozenset(item_id for item_id, one in state.displacements.items() if one.is_void)
 
 
 def _tokens(state: TurnState, now: Moment) -> tuple[int, int]:

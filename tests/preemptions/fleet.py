@@ -209,9 +209,9 @@ class Fleet(Plane):
     def _started(self, name: str) -> None:
         record = self.record(name)
         assert record is not None
-        self._judging.started(name, record["queue"], (-record["priority"], record["enqueuedAt"]))
         (place,) = self.bindings[name]["spec"].get("clusters") or [{"name": next(iter(self._pods.sizes))}]
         cluster, gpus = place["name"], self._pods.asks[name]
+        self._judging.started(name, record["queue"], (-record["priority"], record["enqueuedAt"]), cluster)
         self.place(name, **{cluster: gpus})
         self._pods.running[cluster][name] = gpus
         held, size = self._pods.held(cluster), self._pods.sizes[cluster]
@@ -247,7 +247,11 @@ class Fleet(Plane):
             self._judging.ended(item_id, now_ms)
         begun = [item_id for item_id, one in under_way.items() if self._plans.get(item_id) is not one.plan]
         for item_id in begun:
-            one = under_way[item_id]
+            one, before = under_way[item_id], self._plans.get(item_id)
+            if item_id in self._judging and before is not None and before.victims is one.plan.victims:
+                self._plans[item_id] = one.plan
+                self._judging.moved(item_id, one.plan.cluster)
+                continue
             self._plans[item_id] = one.plan
             rank = (-one.item.priority, format_ms(one.item.enqueued_ms))
             self._judging.begun(item_id, one.item.queue, rank, one.plan.cluster, now_ms)

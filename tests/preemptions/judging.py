@@ -81,7 +81,7 @@ class _Plan:
     """A plan under way. ``place``: of its workload among those that have plans, by when the first was made.
     ``reckoned``: those that went before it when it was made, and in which clusters. ``gone``: how many have
     been displaced by it; ``has_claim``: or by one before it. ``passed``: those of more right that have
-    started since.
+    started since. ``since_ms``: when it was made.
     """
 
     workload: str
@@ -91,6 +91,7 @@ class _Plan:
     place: int
     reckoned: dict[str, str]
     has_claim: bool
+    since_ms: int
     gone: int = 0
     passed: set[str] = field(default_factory=set)
 
@@ -122,22 +123,40 @@ class Judging:
         place = before.place if before is not None else self._places
         has_claim = before is not None and before.has_claim
         reckoned = {one.workload: one.cluster for one in self._plans.values() if one.place < place}
-        self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim)
+        self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim, now_ms)
+
+    def moved(self, workload: str, cluster: str) -> None:
+        """Its room is made in that cluster from now on."""
+        self._plans[workload].cluster = cluster
 
     def displaced(self, by: str) -> None:
         """Somebody was, by the plan for that workload."""
         self._plans[by].gone += 1
         self._plans[by].has_claim = True
 
-    def started(self, workload: str, queue: str, rank: Rank) -> None:
-        """It was released."""
+    def started(self, workload: str, queue: str, rank: Rank, cluster: str) -> None:
+        """It was released, to that cluster."""
         own = self._plans.pop(workload, None)
+        if own is None:
+            self._take_place(workload, queue, rank, cluster)
         for one in self._plans.values():
             # Also what goes before those that this one comes after: they have it back of this one.
             if any(_goes_before(queue, rank, own, of) for of in (one, *self._before(one))):
                 one.passed.add(workload)
         if own is not None:
             self._counted.outcomes[STARTED] += 1
+
+    def _take_place(self, workload: str, queue: str, rank: Rank, cluster: str) -> None:
+        """Who takes as much as one with a plan, goes before it in its queue and starts where that was to is
+        in its place: others that have plans were reckoned with one of the two, so they come first now.
+        """
+        asks = self._pods.asks
+        for one in sorted(self._plans.values(), key=lambda one: one.place):
+            is_alike = (one.queue, one.cluster, asks[one.workload]) == (queue, cluster, asks[workload])
+            if is_alike and rank < one.rank:
+                self._places += 1
+                one.place = self._places
+                return
 
     def withdrawn(self, workload: str) -> None:
         """Whoever submitted it has deleted it."""
@@ -162,6 +181,8 @@ class Judging:
         """
         asks, pods = self._pods.asks[plan.workload], self._pods
         rights = self._before(plan)
+        # What has not gone by the end of a claim has outlived it, whenever it was stopped.
+        is_over = now_ms - plan.since_ms >= CLAIMED_MS
         left, passed, stays = [], [], []
         for cluster in (plan.cluster, ""):
             clusters = [cluster] if cluster else list(pods.sizes)
@@ -169,7 +190,7 @@ class Judging:
             running = sum((pods.running[one] for one in clusters), Counter[str]())
             # What is to go is charged no more.
             going = pods.going[cluster] if cluster else {}
-            stuck = sum(gpus for (_, since_ms), gpus in going.items() if now_ms - since_ms >= CLAIMED_MS)
+            stuck = sum(gpus for (_, at_ms), gpus in going.items() if is_over or now_ms - at_ms >= CLAIMED_MS)
             claimed = [one.workload for one in rights if cluster in ("", one.cluster)]
             left.append(there - running.total() - stuck - sum(pods.asks[one] for one in claimed))
             came = {*claimed, *(one for one in plan.passed if running[one])}

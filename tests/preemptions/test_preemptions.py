@@ -5,10 +5,11 @@ from unittest import mock
 
 import pytest
 
+from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.turn import turn
 from tests.preemptions import __main__ as command
 from tests.preemptions.fleet import Fleet
-from tests.preemptions.judging import LOST, STARTED, Counted
+from tests.preemptions.judging import HANDED, LOST, PLANS, STARTED, STAYED, Counted, Judging, Pods
 
 SHORT_MS = 1_800_000
 
@@ -17,6 +18,31 @@ def test_a_fleet() -> None:
     found = Fleet(0).play(SHORT_MS)
     assert not found.faults
     assert found.outcomes[STARTED]
+
+
+@pytest.mark.parametrize(
+    ("over_ms", "elsewhere", "outcome"),
+    [
+        (CLAIMED_MS, False, STAYED),
+        # It might have waited for them.
+        (CLAIMED_MS - 1, False, LOST),
+        # Where its room is made now nobody is in its way.
+        (CLAIMED_MS, True, LOST),
+    ],
+)
+def test_pods_outlive_a_claim_however_late_they_were_stopped(
+    over_ms: int, elsewhere: bool, outcome: str
+) -> None:
+    pods, counted = Pods(16, {"m1": 4, "m2": 4}, {"urgent": 4}), Counted()
+    judging = Judging(pods, counted, counted.faults.append)
+    judging.begun("urgent", "main", (0, "1"), "m1", 0)
+    judging.displaced("urgent")
+    pods.going["m1"]["another", 1_000] = 4
+    if elsewhere:
+        judging.moved("urgent", "m2")
+    judging.ended("urgent", over_ms)
+    assert (counted.outcomes[outcome], counted.outcomes[PLANS]) == (1, 1)
+    assert bool(counted.faults) is (outcome == LOST)
 
 
 def test_plans_come_to_nothing_where_nobody_has_a_claim() -> None:
@@ -46,3 +72,20 @@ def test_the_command_tells_what_it_has_counted_when_it_is_stopped(capsys: pytest
     with mock.patch.object(command, "_fleets", stopped):
         assert command.main(["--count", "10"]) == 0
     assert ": 1 fleets, 5 displaced, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cluster", "outcome"), [(4, "m1", HANDED), (4, "m2", LOST), (2, "m1", LOST)]
+)
+def test_in_whose_place_another_one_starts_that_one_comes_last(gpus: int, cluster: str, outcome: str) -> None:
+    """What others have beside it was reckoned with what it takes."""
+    asks = {"older": gpus, "newer": 4, "other": 4}
+    pods, counted = Pods(16, {"m1": 8, "m2": 8}, asks), Counted()
+    judging = Judging(pods, counted, counted.faults.append)
+    for name, queue in (("newer", "a"), ("other", "b")):
+        judging.begun(name, queue, (0, "2"), "m1", 0)
+        judging.displaced(name)
+    judging.started("older", "a", (0, "1"), cluster)
+    pods.running[cluster]["older"] = gpus
+    judging.ended("newer", 1)
+    assert counted.outcomes[outcome] == 1

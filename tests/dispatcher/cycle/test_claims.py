@@ -6,12 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
+from queue_dispatcher.api.cluster_queue import (
+    Preemption,
+    QueueingStrategy,
+    ReclaimWithinCohort,
+    WithinClusterQueue,
+)
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.items import probe_through
 from queue_dispatcher.cycle.reservation import Reservations
 from queue_dispatcher.cycle.snapshot import Verdict
-from tests.dispatcher.cycle.builders import BEST_EFFORT, Fleet, admitted, shape
+from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, Fleet, admitted, probed, shape
 from tests.dispatcher.ledger.builders import charge, owns, queue, root
 
 ALL = Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
@@ -99,3 +106,66 @@ def test_who_has_a_claim_uses_nothing_that_is_made_for_another_one_elsewhere(
     first = reservations.made[0]
     assert reservations.behind("first") == {"first"} | passed
     assert reservations.through("first", "a", first.rank, None, found.now_ms) == {"first"} | passed
+
+
+# Of those that are alike the first is looked at, and what is kept for one of them is not for all.
+
+
+@pytest.mark.parametrize(
+    ("gpus", "starts", "keep"), [(8, "older", ["other", "newer"]), (4, "newer", ["other"])]
+)
+def test_who_goes_first_starts_in_the_place_of_one_that_is_like_it(
+    gpus: int, starts: str, keep: list[str]
+) -> None:
+    """Those that come after that one were reckoned with just as much; and it comes after them from now on."""
+    found = fleet()
+    found.finish("runs in a")
+    found.submit("a", "older", gpu=gpus)
+    found.submit("a", "newer", gpu=8, at=1)
+    found.submit("b", "other", gpu=8)
+    now = decided(found, "newer", "other")
+    assert admitted(now) == [starts]
+    assert [one.item.id for one in now.reservations.made] == keep
+
+
+def asked_about(found: Fleet, of: str, *names: str, **clusters: str) -> dict[str, Verdict]:
+    """They wait in the queue one after the other, alike, and are asked about; there is no room but what is
+    kept for some of them in these clusters.
+    """
+    way = shape(charge(gpu=8), probe="q")
+    for at, name in enumerate(names):
+        found.submit(of, name, way, at=at)
+    found.earliest = {
+        probe_through("q", {name}): Earliest(cluster, None, 1) for name, cluster in clusters.items()
+    }
+    found.reservations = decided(found, *clusters).reservations
+    return {"q": Verdict(0, frozenset(), ("no room",))}
+
+
+@pytest.mark.parametrize("strategy", [BEST_EFFORT, BACKFILL])
+def test_who_has_room_is_not_held_up_by_one_like_it_that_waits_elsewhere(
+    strategy: QueueingStrategy,
+) -> None:
+    found = fleet()
+    found.finish("runs in a")
+    found.finish("runs in b")
+    found.queues["a"] = replace(found.queues["a"], strategy=strategy)
+    verdicts = asked_about(found, "a", "older", "newer", "newest", older="m0", newer="m1")
+    verdicts[probe_through("q", {"older"})] = verdicts["q"]
+    verdicts[probe_through("q", {"newer"})] = Verdict(1, frozenset({"m1"}), ())
+    now = decided(found, "older", "newer", verdicts=verdicts)
+    assert admitted(now) == ["newer"]
+    # The others of its class wait still, which is told.
+    assert found.reasons(now) == dict.fromkeys(("newest", "older"), "WaitingForCapacity")
+    assert found.carry_out(now) == ["newer"]
+    assert admitted(decided(found, "older", verdicts=verdicts)) == []
+
+
+def test_nobody_takes_what_a_claim_needs_while_who_goes_before_it_is_asked_about() -> None:
+    found = fleet()
+    found.finish("runs in a")
+    found.finish("runs in b")
+    verdicts = asked_about(found, "a", "older", "newer", newer="m1")
+    found.submit("a", "newest", gpu=1, at=2)
+    now = decided(found, "newer", verdicts=verdicts)
+    assert (probed(now), admitted(now)) == (["older"], [])

@@ -8,6 +8,8 @@ from unittest import mock
 import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.cycle.earliest import Earliest
+from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.displacing import claims_of, keep_displacements
 from queue_dispatcher.turn.plan_search import MAX_TRIES
@@ -280,10 +282,10 @@ def test_nobody_else_goes_while_it_is_not_known_what_becomes_of_a_plan_that_is_v
         made.submit("first", replicas=4, said={"fairway.dev/class": "higher"})
         made.submit("other", replicas=2, said={"fairway.dev/class": "higher"}, together=2)
 
-    assert looks(made, come, 1) == []
+    # The one that is void at once, and the other one in a turn after that.
+    assert looks(made, come, 1) == [("urgent", {"urgent"})]
     assert not made.is_held("first")
-    # The one that is void first, and the other one in a turn after that.
-    assert [looks(made, made.turn, 1) for _ in range(2)] == [[("urgent", {"urgent"})], [("other", {"other"})]]
+    assert looks(made, made.turn, 1) == [("other", {"other"})]
     settle(made)
     assert (displaced(made), made.is_held("other")) == (["a2", "b2"], False)
 
@@ -293,11 +295,55 @@ def test_a_plan_is_void_no_more_where_what_it_lacked_has_come_back() -> None:
     made = in_one()
     made.feed(SERVICE_CLASSES, service_class("higher", 20))
     made.rooms = {"m1": 4, "m2": 0}
-    comes(made, "first", 4, "higher")
+
+    def heard(probing: Probing) -> None:
+        """Who has to go is not answered yet."""
+        if not probing.of_choice:
+            Plane.answer(made, probing)
+
+    with mock.patch.object(made, "answer", heard):
+        comes(made, "first", 4, "higher")
     assert not made.is_held("first")
-    keep_displacements(made.state, made.now)
     assert made.state.displacements["urgent"].is_void
     made.delete("b1")
     made.cache.settle()
     keep_displacements(made.state, made.now)
     assert not made.state.displacements["urgent"].is_void
+
+
+def test_who_has_started_again_where_it_was_is_gone_no_more() -> None:
+    """It is asked who has to go as if those had left their nodes that are displaced, which it has not."""
+    made = in_one()
+    named: list[set[str]] = []
+
+    def heard(probing: Probing) -> None:
+        is_first = probing.subjects[0].binding.workload.name == "a2"
+        made.rooms = {"m1": 4 if is_first else 0, "m2": 0}
+        if probing.of_choice:
+            named.append({one.workload.name for one in (probing.endings or {}).get("m1", ())})
+        Plane.answer(made, probing)
+
+    with mock.patch.object(made, "answer", heard):
+        made.passes(50)
+        assert named[-1] == {"a1", "a2"}
+        # It has come to go first, and there is quota for both.
+        made.feed(SERVICE_CLASSES, service_class("low", 20))
+        queue(made, "main", 20, preemption=LOWER)
+        made.passes(20)
+        assert not made.is_held("a2")
+        made.place("a2", m1=4)
+        made.passes(20)
+    assert named[-1] == {"a1"}
+
+
+def test_a_plan_is_for_where_its_room_is_kept() -> None:
+    """The estimators may come to see it come about elsewhere before."""
+    made = in_one()
+    estimates, (reserved,) = made.state.estimates, made.state.reservations.made
+    assert estimates is not None
+    probe, elsewhere = own_probe(reserved.item, reserved.alternative), Earliest("m2", 0, 1)
+    estimates.foretell(probe, elsewhere, elapsed_ms=made.elapsed_ms, day_ms=made.now.day_ms)
+    made.turn()
+    assert [(uid, held.earliest.cluster) for uid, held in estimates.reservations()] == [("urgent", "m2")]
+    assert made.state.displacements["urgent"].plan.cluster == "m2"
+    assert displaced(made) == ["a2"]

@@ -202,8 +202,11 @@ def planned(gpus: int = 3) -> Yielding:
 def test_another_plan_is_looked_for_where_it_has_not_as_much_to_give_any_more() -> None:
     made = planned()
     made.relabel("e", "6", 12)
-    assert not turn(made.state, (), made.now).writes
+    turned = turn(made.state, (), made.now)
+    assert not turned.writes
     assert not made.cache.ends.displaced_by
+    for probing in turned.probings:
+        made.answer(probing)
     # Two pods are too few, so all of it goes.
     made.passes(5)
     assert (made.replicas("e"), made.is_held("urgent")) == (0, False)
