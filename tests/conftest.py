@@ -11,3 +11,8 @@ settings.load_profile("fairway")
 # Whoever runs the tests has a terminal of some size, and workers of pytest-xdist inherit it.
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(name, None)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Of ``-n auto``: more than there are processors, since tests wait for programs a third of their time."""
+    return (os.cpu_count() or 1) * 3 // 2
