@@ -1,5 +1,5 @@
 """Precedence: whoever others were displaced for goes before them, and before those that were displaced for
-them, until something changes from outside.
+them, until something changes from outside. So does who goes first in its queue and starts in that room.
 
 No two workloads displace each other by the rules of `queue_dispatcher.preemption.victims`, but three may,
 each by another right: by priority in its queue, by shares, and as the owner. So nobody may displace who goes
@@ -19,7 +19,7 @@ class Precedence:
         self._by: dict[str, set[str]] = {}
 
     def displaced(self, one: str, by: str) -> None:
-        """It was displaced for another one."""
+        """It was displaced for another one, or that one of its queue has the room that was made for it."""
         self._by.setdefault(one, set()).add(by)
 
     def before(self, one: str, going: Iterable[tuple[str, str]] = ()) -> frozenset[str]:

@@ -100,6 +100,23 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
         ledger.charge(queue, one.charge)
 
 
+def hand_over(state: TurnState, started: Iterable[Item]) -> None:
+    """Who starts and goes before somebody of its queue for whom others are displaced has that one's room, or
+    as good as that: those others may not displace it either.
+    """
+    plans = state.displacements
+    for item in started if plans else ():
+        for one in plans.values():
+            behind = one.item
+            if behind.queue == item.queue and item.id not in plans and _line(item) < _line(behind):
+                for uid in item.members:
+                    state.cache.precedences.of(item.queue).displaced(behind.id, uid)
+
+
+def _line(item: Item) -> tuple[int, int]:
+    return -item.priority, item.enqueued_ms
+
+
 def displace(state: TurnState, decision: Decision, now: Moment) -> list[PlanSearch]:
     """Begin the plans that can be made; those that have to ask the estimators for theirs, as they may once
     all have begun that can, since each keeps room.

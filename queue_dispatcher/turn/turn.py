@@ -27,7 +27,7 @@ from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
-from queue_dispatcher.turn.displacing import claims_of, displace, keep_displacements, told_of
+from queue_dispatcher.turn.displacing import claims_of, displace, hand_over, keep_displacements, told_of
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.evictions import evictions
@@ -127,6 +127,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         )
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
+        hand_over(state, [action.item for action in stands])
         admitted = admissions(state, stands, now)
         writes += admitted
         state.turns = decision.turns

@@ -25,7 +25,7 @@ from tests.preemptions.judging import Counted, Displaced, Judging, Pods
 
 BUSY_MS: Final = 10_800_000
 """For so long work comes and ends."""
-SETTLES_MS: Final = 1_800_000
+SETTLES_MS: Final = 3_600_000
 """So long after the last of that nobody is displaced any more,"""
 QUIET_MS: Final = 7_200_000
 """and so long it is looked at."""

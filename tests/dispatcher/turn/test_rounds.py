@@ -11,9 +11,11 @@ from tests.dispatcher.turn.builders import Plane
 from tests.dispatcher.turn.test_displacing import (
     LOWER,
     RECLAIM,
+    Hanging,
     cohort,
     comes,
     displaced,
+    furnish,
     lines,
     plane,
     queue,
@@ -160,3 +162,27 @@ def test_what_else_it_is_taken_back_for_does_not_count_it_anew() -> None:
     requeue = made.requeue("x")
     assert requeue is not None
     assert (requeue.get("cause", ""), requeue["displaced"]) == ("", 1)
+
+
+def test_who_takes_the_room_that_was_made_for_somebody_behind_it_is_not_displaced_for_that_in_turn() -> None:
+    """``first`` goes for ``large``, by shares, and that for ``small``, which is behind ``first`` in its queue:
+    so ``first`` has the room, as its pause is over by then.
+    """
+    made = Hanging({"m1": 8})
+    furnish(made, 8, {})
+    cohort(made, a={"gpus": 0}, b={"gpus": 4, "preemption": RECLAIM}, c={"gpus": 4})
+    made.feed(CLUSTER_QUEUES, cluster_queue("a", {"f": 0}, parent="root", preemption=RECLAIM))
+    runs(made, "first", 8, "high", "a")
+    comes(made, "large", 8, "low", "b")
+    made.passes(5)
+    made.place("large", m1=8)
+    made.hangs = ("large",)
+    comes(made, "small", 2, "low", "a")
+    made.passes(90)
+    made.goes_on()
+    for _ in range(200):
+        made.passes(20, step_s=5)
+        for name in made.released():
+            made.place(name, m1=made.bindings[name]["spec"]["replicas"])
+    assert displaced(made) == ["first", "large"]
+    assert made.released() == ["first"]
