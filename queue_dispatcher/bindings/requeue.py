@@ -70,8 +70,10 @@ class RequeueRecord:
 
     ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it was
     taken back, for people; ``cause``: for the dispatcher. ``by``: the id of the item that it was displaced
-    for; empty for nobody. ``suspended``: None where it was taken off its clusters. ``displaced``: how many
-    times in a row it was, by `queue_dispatcher.preemption.pause`, whatever it was taken back for since.
+    for; empty for nobody. ``stopped_ms``: when that was, where ``not_before_ms`` does not tell any more, as
+    it has waited for something else since; 0 where it does. ``suspended``: None where it was taken off its
+    clusters. ``displaced``: how many times in a row it was, by `queue_dispatcher.preemption.pause`, whatever
+    it was taken back for since.
     """
 
     count: int
@@ -82,6 +84,7 @@ class RequeueRecord:
     by: str = ""
     suspended: Suspended | None = None
     displaced: int = 0
+    stopped_ms: int = 0
 
     @property
     def is_lost(self) -> bool:
@@ -104,6 +107,7 @@ class _Requeue(KubeStruct, frozen=True):
     by: str = ""
     suspended: _Suspended | None = None
     displaced: int = 0
+    stopped_at: str = ""
 
 
 _RECORDS = msgspec.json.Decoder(_Requeue)
@@ -123,6 +127,7 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
             by=raw.by[:MAX_REASON],
             suspended=None if raw.suspended is None else _suspended(raw.suspended),
             displaced=in_range("displaced", raw.displaced, 0, MAX_COUNT),
+            stopped_ms=read_moment("stoppedAt", raw.stopped_at) if raw.stopped_at else 0,
         )
     except AnnotationError as error:
         return Malformed(f"{location(REQUEUE)}: {error}; tried again at once, with the age of the binding")
@@ -142,6 +147,8 @@ def write_requeue(record: RequeueRecord) -> str:
         value["by"] = record.by
     if record.displaced:
         value["displaced"] = record.displaced
+    if record.stopped_ms:
+        value["stoppedAt"] = format_ms(record.stopped_ms)
     if record.suspended is not None:
         stay = record.suspended
         stated: dict[str, object] = {"cluster": stay.cluster, "flavors": dict(stay.flavors)}

@@ -18,7 +18,7 @@ CLAIMED_MS: Final = 600_000
 
 def stopped_ms(requeue: RequeueRecord) -> int:
     """When it was stopped that was displaced, or whose queue was drained, epoch milliseconds."""
-    return requeue.not_before_ms - paused_ms(requeue)
+    return requeue.stopped_ms or requeue.not_before_ms - paused_ms(requeue)
 
 
 def paused_ms(requeue: RequeueRecord) -> int:

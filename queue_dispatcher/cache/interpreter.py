@@ -202,7 +202,7 @@ def _pause(entry: Entry, state: State, now: Moment) -> Pause:
     else:
         requeue = entry.binding.requeue
         paused = paused_ms(requeue) if isinstance(requeue, RequeueRecord) else 0
-        lasts_ms = paused or promised_to(entry).backoff_ms(waiting.tries)
+        lasts_ms = max(paused, promised_to(entry).backoff_ms(waiting.tries))
     return Pause(waiting.due_ms, min(waiting.due_ms, now.day_ms + lasts_ms))
 
 

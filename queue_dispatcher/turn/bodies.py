@@ -21,6 +21,7 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.checks import may_start, retried, why_retried
+from queue_dispatcher.cache.claims import stopped_ms
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
@@ -177,6 +178,10 @@ def _retry_check(cache: Cache, entry: Entry, state: Pending, now: Moment) -> Map
         suspended=in_place.by if in_place is not None else None,
         displaced=requeued.displaced if isinstance(requeued, RequeueRecord) else 0,
     )
+    preempted = entry.binding.preempted
+    if preempted is not None:
+        # It is known still for whom its room is.
+        requeue = replace(requeue, cause=preempted.cause, by=preempted.by, stopped_ms=stopped_ms(preempted))
     return patches.ask_again(entry.binding, requeue, [one.check for one in answers])
 
 

@@ -37,6 +37,7 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
             table.answer(binding)
         case Wrote(write, fate, message):
             entry = state.cache.entries.get(write.uid)
+            state.under_way.discard(write.uid)
             if entry is not None:
                 _wrote(state, entry, write, fate, message, now)
         case Answered():
@@ -68,10 +69,11 @@ def _counted(cache: Cache, uid: str, cluster: str, bound: int | None) -> None:
         cache.mark(entry)
 
 
-def written(cache: Cache, entry: Entry) -> None:
+def written(state: TurnState, entry: Entry) -> None:
     """Nothing of the entry is being written any more."""
+    state.under_way.discard(entry.uid)
     entry.is_writing = False
-    cache.mark(entry)
+    state.cache.mark(entry)
 
 
 def call_off(cache: Cache, entry: Entry) -> None:
@@ -94,7 +96,7 @@ def call_off(cache: Cache, entry: Entry) -> None:
 
 def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: str, now: Moment) -> None:
     cache = state.cache
-    written(cache, entry)
+    written(state, entry)
     match fate:
         case Fate.APPLIED:
             _applied(state, entry, write.purpose, now)
@@ -179,6 +181,7 @@ def _abandon(state: TurnState) -> None:
 
     Whether a write that had no answer was made, the watch will tell.
     """
+    state.under_way.clear()
     if state.estimates is not None:
         state.estimates.abandon()
     state.reservations = NO_RESERVATIONS
@@ -189,5 +192,16 @@ def _abandon(state: TurnState) -> None:
     state.cache.excess.forget()
     for entry in state.cache.entries.values():
         if entry.is_writing or entry.record is not None:
+            entry.is_writing = False
+            state.cache.forget(entry)
+
+
+def undo(state: TurnState) -> None:
+    """A turn has failed, and what it had begun is never carried out: it is as if it had not been begun."""
+    if state.estimates is not None:
+        state.estimates.abandon()
+    state.decided = None
+    for entry in state.cache.entries.values():
+        if entry.is_writing and entry.uid not in state.under_way:
             entry.is_writing = False
             state.cache.forget(entry)

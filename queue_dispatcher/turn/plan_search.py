@@ -64,7 +64,8 @@ class PlanSearch:
         self._displaceable = displaceable
         self._state, self._cache, self._item, self._now = state, state.cache, waiter.item, now
         self._ways, self._starts_in, self._rank = waiter.ways, waiter.starts_in, waiter.rank
-        self._queue = self._cache.queues.queues.cluster_queues[self._item.queue]
+        # As it was decided on: it may be gone by now.
+        self._queue, _ = state.queues[self._item.queue]
         # Those of which it is not known yet what they come to, with what is to be asked for that.
         self._asking: dict[int, _Question | None] = {}
         self._before = state.displacements.get(self._item.id)

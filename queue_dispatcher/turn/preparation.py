@@ -20,6 +20,7 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
     cache = state.cache
     entry = cache.present(write.uid)
     if entry is None:
+        state.under_way.discard(write.uid)
         return None
     cache.refresh(entry)
     if write.purpose is Purpose.ADMIT and _is_made(entry):
@@ -30,7 +31,7 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
     is_called_for = body is not None or write.purpose is Purpose.SWITCH
     first = companion_of(cache, entry, write.purpose) if is_called_for else None
     if body is None and first is None:
-        written(cache, entry)
+        written(state, entry)
         if write.purpose is Purpose.ADMIT:
             if entry.admission is not None and (entry.admission.released or entry.uid in cache.forward):
                 # It asks for something else by now: rolled forward anew, as it is.

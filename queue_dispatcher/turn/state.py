@@ -102,6 +102,7 @@ class TurnState:
     had how much of the release window. ``reservations``: those of the last decision; ``reserved``: by id, the
     items of which it was told that they hold one. ``cycles``: what still
     holds of one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
+    ``under_way``: of whom writes are to be made, or are being made.
     ``evicting``: whom evictions were begun of and may still be on their way. ``displacements``: by item, for
     whom others go; ``displaces_again_ms``: by item, when it is looked for another plan, monotonic;
     ``in_vain_ms``: by class, until when what has room starts, as nobody is to go for it; ``unclaimed``: the
@@ -123,6 +124,7 @@ class TurnState:
         self.turns = NO_TURNS
         self.reservations = NO_RESERVATIONS
         self.reserved: dict[str, Item] = {}
+        self.under_way: set[str] = set()
         self.evicting: set[str] = set()
         self.displacements: dict[str, Displacement] = {}
         self.displaces_again_ms: dict[str, int] = {}

@@ -18,8 +18,9 @@ from queue_dispatcher.bindings.requeue import Cause, RequeueRecord, Suspended
 from queue_dispatcher.bindings.state import Admitted, Pending, Placed
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.ledger.accrual import MAX_AHEAD_MS
 from queue_dispatcher.turn.duties import begin, may_write
-from queue_dispatcher.turn.switching import NOT_HEEDED, is_not_heeded, may_switch, stops_ms
+from queue_dispatcher.turn.switching import NOT_HEEDED, due_ms, is_not_heeded, may_switch, stops_ms
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.form import Form, form_of
 
@@ -95,11 +96,16 @@ def _called_for(cache: Cache, entry: Entry, now: Moment) -> Purpose | None:
     stay = entry.binding.suspended
     if stay is None or entry.uid not in cache.suspended or entry.record is not None:
         return None
-    if bool(stay.by.until_ms) is _is_stopped(cache, entry):
+    until_ms, latest_ms = stay.by.until_ms, max(now.day_ms, due_ms(entry)) + WAITS_MS + MAX_AHEAD_MS
+    # What is later than any that is written was written by a clock that is wrong, or by somebody else.
+    if bool(until_ms) is _is_stopped(cache, entry) or until_ms > latest_ms:
         return Purpose.WAIT_ON
+    if entry.binding.is_preserved:
+        # Karmada would leave it in its cluster, and start it elsewhere too.
+        return None
     if is_not_heeded(cache, entry, now):
         return Purpose.GIVE_UP
-    is_over = 0 < stay.by.until_ms <= now.day_ms
+    is_over = 0 < until_ms <= now.day_ms
     return Purpose.GIVE_UP if is_over and _can_go_elsewhere(cache, entry) else None
 
 
@@ -112,7 +118,7 @@ def waits_on(cache: Cache, entry: Entry, now: Moment) -> Patch | None:
     if _called_for(cache, entry, now) is not Purpose.WAIT_ON:
         return None
     waits_ms = WAITS_MS if stay.has_done else WAITS_UNDONE_MS
-    until_ms = 0 if stay.by.until_ms else max(now.day_ms, requeue.not_before_ms) + waits_ms
+    until_ms = 0 if _is_stopped(cache, entry) else max(now.day_ms, due_ms(entry)) + waits_ms
     return wait_on(binding, replace(requeue, suspended=replace(stay.by, until_ms=until_ms)))
 
 

@@ -76,5 +76,13 @@ def is_not_heeded(cache: Cache, entry: Entry, now: Moment) -> bool:
 
 def stops_ms(entry: Entry) -> int:
     """When what is suspended has to have no pods any more, epoch milliseconds."""
+    return due_ms(entry) + STOPS_MS if isinstance(entry.binding.requeue, RequeueRecord) else 0
+
+
+def due_ms(entry: Entry) -> int:
+    """When what was taken back is to be tried again, epoch milliseconds, whatever clock wrote that."""
     requeue = entry.binding.requeue
-    return requeue.not_before_ms + STOPS_MS if isinstance(requeue, RequeueRecord) else 0
+    if not isinstance(requeue, RequeueRecord):
+        return 0
+    pause = entry.pause
+    return pause.until_ms if pause.written_ms == requeue.not_before_ms else requeue.not_before_ms

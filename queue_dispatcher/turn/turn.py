@@ -34,7 +34,7 @@ from queue_dispatcher.turn.evictions import evictions
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
-from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.outcomes import hear, undo
 from queue_dispatcher.turn.probing import probings_of
 from queue_dispatcher.turn.queue_states import queue_states
 from queue_dispatcher.turn.reducing import reduce
@@ -79,8 +79,18 @@ def turn(state: TurnState, events: Iterable[Event], now: Moment) -> Turned:
 def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator[None, None, Turned]:
     """One turn, in steps. Until it has ended the cache is not settled, nor is any entry refreshed.
 
-    Nothing comes of a turn in the midst of which it changes who leads.
+    Nothing comes of a turn in the midst of which it changes who leads, nor of one that fails.
     """
+    try:
+        turned = yield from _turning(state, events, now)
+    except Exception:
+        undo(state)
+        raise
+    state.under_way.update(write.uid for write in turned.writes)
+    return turned
+
+
+def _turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator[None, None, Turned]:
     for event in events:
         hear(state, event, now)
     cache, term = state.cache, state.term

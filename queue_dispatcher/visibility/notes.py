@@ -71,7 +71,7 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unobserved):
         yield UNOBSERVED
     if binding.suspended is not None and entry.record is None:
-        yield _of_suspended(binding.suspended)
+        yield _of_suspended(binding.suspended, is_preserved=binding.is_preserved)
     if isinstance(state, Foreign):
         yield from _left_alone(entry, state)
     elif not isinstance(state, Finished):
@@ -106,11 +106,13 @@ def _late(entry: Entry, now_ms: int) -> Iterator[str]:
     yield f"it has waited {late} longer than its maxWait of {most} (ServiceClass {promised.name})"
 
 
-def _of_suspended(stay: InPlace) -> str:
+def _of_suspended(stay: InPlace, *, is_preserved: bool) -> str:
     """Where it stands still, and until when it waits for room there."""
     told = f"suspended in cluster {stay.by.cluster}"
     if stay.leaving:
         told += f", where {stay.leaving} of its pods are still to go"
+    if is_preserved:
+        return f"{told}: it goes on there, as preserveResourcesOnDeletion keeps it"
     if not stay.by.until_ms:
         return f"{told}: it goes on there"
     until = format_ms(stay.by.until_ms)

@@ -165,7 +165,7 @@ def test_what_else_it_is_taken_back_for_does_not_count_it_anew() -> None:
 
 
 def test_who_takes_the_room_that_was_made_for_somebody_behind_it_is_not_displaced_for_that_in_turn() -> None:
-    """``first`` goes for ``large``, by shares, and that for ``small``, which is behind ``first`` in its queue:
+    """``first`` goes for ``large``, by shares, and that for ``small``, which is behind it in its own queue:
     so ``first`` has the room, as its pause is over by then.
     """
     made = Hanging({"m1": 8})

@@ -11,6 +11,7 @@ from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.turn import turn as turning_module
 from queue_dispatcher.turn.events import Led
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.turn import Turned, turn, turning
@@ -135,6 +136,39 @@ def test_what_happens_while_it_is_asked_whom_to_displace(is_lost: bool) -> None:
         assert turn(made.state, (), made.now).has_decided
     assert set(counts) == {0 if is_lost else 2}
     assert 3 < len(counts) < _MOST_STEPS
+
+
+def test_the_queue_of_whom_others_are_to_go_for_may_be_deleted_meanwhile() -> None:
+    def deleted(made: Plane) -> None:
+        made.cache.queues.cluster_queues.delete("main")
+
+    for after in range(_MOST_STEPS):
+        made = displacing()
+        found = turned(made, deleted, after)
+        if found is None:
+            break
+        assert [write.uid for write in found.writes] == ["c"]
+    assert 3 < after < _MOST_STEPS
+
+
+def test_a_turn_that_fails_leaves_nothing_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what earlier turns have begun, of which the answers are still to come."""
+    made = busy()
+    (write, *_) = turn(made.state, (), made.now).writes
+    made.submit("d", gpus=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(turning_module, "displace", fails)
+        with pytest.raises(RuntimeError, match="a defect"):
+            turn(made.state, (), made.now)
+    assert made.entry("a").is_writing
+    assert not made.entry("d").is_writing
+    made.write(write)
+    made.turn()
+    assert made.released() == ["a", "d"]
+
+
+def fails(*_: object) -> None:
+    raise RuntimeError("a defect")
 
 
 class _EachStep:

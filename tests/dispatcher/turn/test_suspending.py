@@ -1,5 +1,6 @@
 """What can stand still is suspended in its cluster when it has to go, and goes on there later."""
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -8,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from fairway.kube.resource import ResourceKind
-from fairway.names import ADMISSION
+from fairway.names import ADMISSION, REQUEUE
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.turn.suspending import WAITS_MS, WAITS_UNDONE_MS
 from queue_dispatcher.visibility.viewer import EVERYTHING
@@ -623,6 +624,66 @@ def test_a_check_that_says_retry_leaves_it_where_it_stands() -> None:
     said = stay(made)
     assert said is not None
     assert (stands(made), said["cluster"]) == (SUSPENDED, "m1")
+
+
+def keeps(obj: Obj) -> None:
+    obj["spec"]["preserveResourcesOnDeletion"] = True
+
+
+def test_what_comes_to_be_kept_in_its_cluster_waits_there() -> None:
+    """Taken off it would be left there, and start elsewhere too."""
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    made.edit("x", keeps)
+    leaves(made)
+    made.passes(2 * WAITS_MS / 1000, step_s=10)
+    assert stands(made) == SUSPENDED
+    assert note(made).endswith("it goes on there, as preserveResourcesOnDeletion keeps it")
+    ends(made)
+    made.passes(5)
+    assert stands(made) == GOES_ON
+
+
+LATE: Final = "9999-12-31T23:59:59.000Z"
+
+
+@pytest.mark.parametrize("not_before", [None, LATE])
+@pytest.mark.parametrize("until", [None, LATE])
+def test_whatever_is_written_it_gives_up_its_place_in_time(not_before: str | None, until: str | None) -> None:
+    def written(obj: Obj) -> None:
+        requeue = json.loads(obj["metadata"]["annotations"][REQUEUE])
+        requeue["notBefore"] = not_before or requeue["notBefore"]
+        requeue["suspended"]["until"] = until or requeue["suspended"]["until"]
+        obj["metadata"]["annotations"][REQUEUE] = json.dumps(requeue)
+
+    made = plane(**PREEMPTS)
+    runs(made)
+    urgent(made)
+    leaves(made)
+    made.edit("x", written)
+    made.passes(3 * WAITS_MS / 1000, step_s=10)
+    assert stands(made) == TAKEN_OFF
+
+
+@pytest.mark.parametrize("retries", [False, True])
+def test_a_check_that_says_retry_takes_nobodys_room_away(*, retries: bool) -> None:
+    """Also not after a restart: for whom it was displaced stays written on it."""
+    made = plane("m1", **PREEMPTS)
+    runs(made)
+    urgent(made)
+    reports(made, active=2, succeeded=3)
+    queue(made, **PREEMPTS, admissionChecks=[{"name": "budget"}])
+    made.passes(COOLDOWN_S + 10)
+    claims = made.cache.claims.at(made.now.day_ms)
+    assert list(claims) == ["urgent"]
+    if retries:
+        says(made, "Retry")
+        made.passes(5)
+        assert "retry_check" in purposes(made)
+    made.restart()
+    made.passes(3)
+    assert made.cache.claims.at(made.now.day_ms) == claims
 
 
 def test_what_is_on_its_way_out_ends_at_once_and_is_no_use_of_its_queue() -> None:

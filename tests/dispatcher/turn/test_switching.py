@@ -193,6 +193,7 @@ def test_who_takes_over_sees_from_both_objects_what_is_left_to_do(
     made = plane(**PREEMPTS)
     runs(made)
     dies(made)
+    made.state.advance(made.now)
     made.cache.settle()
     assert made.charged() == 4
     made.turn()
