@@ -10,6 +10,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.seen import Seen, seen
+from admin.doctor.objects.written import misfits
 from admin.doctor.program import DISPATCHER, chooses_clusters, needed
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES, Stated, unshared, without_effect
@@ -24,6 +25,7 @@ from queue_dispatcher.api.problem import Problem
 
 
 def _fields(evidence: Evidence) -> Iterator[Finding]:
+    yield from misfits(evidence.on_karmada().written)
     found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
     queues = found.cache.queues
     read: Iterable[tuple[str, Sequence[Problem]]] = chain(
@@ -111,6 +113,6 @@ QUEUE_FIELDS = Check(
 QUEUE_EFFECT = Check(
     "queue-effect",
     "Does every field of queues, flavors and classes that is stated do something?",
-    "every field of queues, flavors and classes that is stated has its effect",
+    "every known field of queues, flavors and classes that is stated has its effect",
     _effect,
 )

@@ -36,11 +36,11 @@ def said(evidence: Evidence) -> list[tuple[Verdict, str, str]]:
 @pytest.mark.parametrize(
     ("flags", "drop", "verdict", "told"),
     [
-        ([], [], OK, "every field"),
-        (["--placement=fairway"], [], OK, "every field"),
+        ([], [], OK, "every known field"),
+        (["--placement=fairway"], [], OK, "every known field"),
         (["--placement=karmada"], [], W, CHOSEN),
         ([], NO_ESTIMATORS, W, CHOSEN),
-        (["--estimator=a=a:1"], NO_ESTIMATORS, OK, "every field"),
+        (["--estimator=a=a:1"], NO_ESTIMATORS, OK, "every known field"),
         (["--observe"], [], W, CHOSEN),
     ],
 )
