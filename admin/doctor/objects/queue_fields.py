@@ -12,7 +12,7 @@ from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.seen import Seen, seen
 from admin.doctor.objects.written import misfits
 from admin.doctor.program import DISPATCHER, chooses_clusters, needed
-from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.api.cluster_queue import ClusterQueue, QueueingStrategy
 from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES, Stated, unshared, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
@@ -61,10 +61,23 @@ def _effect(evidence: Evidence) -> Iterator[Finding]:
                 Verdict.WARNING,
                 subject,
                 str(field),
-                "rely on something else, or remove the field until it has its effect",
+                _mend(field),
             )
         if isinstance(elsewhere, NotRead) and not above:
             yield from _by_flags(subject, one, elsewhere)
+
+
+def _mend(field: Problem) -> str:
+    """What gives a field its effect, by why it has none."""
+    if IS_ABOVE_OTHERS in field.message:
+        return "state it of the queues below, and remove it here"
+    match field.field:
+        case "spec.preemption.budget":
+            return "state it of the root of the tree, and remove it here"
+        case "spec.reservation":
+            return f"state spec.queueingStrategy: {QueueingStrategy.BACKFILL_FIFO}, or remove the field"
+        case _:
+            return "change what keeps it from having its effect, or remove the field"
 
 
 def _unplaced(evidence: Evidence) -> str | NotRead:
