@@ -14,14 +14,12 @@ from admin.doctor.kinds import NEVER_NONE, Kind
 from admin.doctor.reading import Read, told
 from admin.doctor.views import Coordinates, View, by_coordinates, coordinates_of_item, views
 from fairway.kube.dump_document import Document, MalformedDump
+from fairway.kube.dump_documents import documents_in
 from fairway.kube.dump_items import Flaw, read_head, shown, title
-from fairway.kube.dump_json import json_documents
 from fairway.kube.dump_text import dump_text
-from fairway.kube.dump_yaml import yaml_documents
 from fairway.kube.dumps import DumpError
 from fairway.names import GROUP
 
-_SNIFFED_BYTES: Final = 4096
 _SHOWN_KINDS: Final = 8
 
 
@@ -43,8 +41,7 @@ class PlaneDump:
         for path in paths:
             try:
                 data = dump_text(path)
-                is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
-                for document in json_documents(data) if is_json else yaml_documents(data):
+                for document in documents_in(path, data):
                     self._take(document, str(path))
             except MalformedDump as error:
                 raise DumpError(f"{path}: {error}; write it with: kubectl get KINDS -A -o json") from None

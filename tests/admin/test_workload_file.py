@@ -54,6 +54,14 @@ def test_json_and_lists_are_read_as_well(tmp_path: Path) -> None:
     assert str(read_workload_file(write(tmp_path, listed))) == "Job research/train"
 
 
+def test_yaml_in_flow_style_is_read_as_well(tmp_path: Path) -> None:
+    template = "{spec: {containers: [{name: m}]}}"
+    web = (
+        f"{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{template: {template}}}}}"
+    )
+    assert str(read_workload_file(write(tmp_path, web))) == "Deployment web"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
