@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from admin.elastic_file import minimum_in
 from admin.shape import Shape
 from admin.shape_gang import gang_in
 from admin.workload_file import Workload
@@ -12,6 +13,7 @@ from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
+from queue_dispatcher.workloads.elastic import NO_MINIMUM, Minimum
 
 _MODES: Mapping[TopologyMode, pb.Topology.Mode] = {
     TopologyMode.REQUIRED: pb.Topology.REQUIRED,
@@ -23,22 +25,28 @@ _MODES: Mapping[TopologyMode, pb.Topology.Mode] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A workload, and how many copies of it are wanted."""
+    """A workload, and how many copies of it are wanted.
+
+    ``minimum``: with how many of its pods, which are the copies then, a queue starts it; none where it starts
+    whole.
+    """
 
     what: Workload | Shape
     copies: int
+    minimum: Minimum = NO_MINIMUM
 
     @classmethod
     def of(cls, workload: Workload, copies: int = 0) -> "Asked":
         """A workload from a file; without ``copies``, as many as it wants itself."""
-        gang = workload.gang
+        gang, minimum = workload.gang, NO_MINIMUM
         if not gang.is_gang and len(gang.pod_sets) == 1:
             # Its pods are independent: what fits is a number of them, not all or none.
             (pods,) = gang.pod_sets
             gang = replace(
                 gang, pod_sets=(replace(pods, count=1, minimum=1),), copies=gang.copies * pods.count
             )
-        return cls(replace(workload, gang=gang), copies or max(1, gang.copies))
+            minimum = minimum_in(workload.raw_json)
+        return cls(replace(workload, gang=gang), copies or max(1, gang.copies), minimum)
 
     def __str__(self) -> str:
         return str(self.what)
@@ -51,7 +59,7 @@ class Asked:
     @property
     def notes(self) -> tuple[str, ...]:
         """What of the workload could not be understood."""
-        return self.what.gang.problems if isinstance(self.what, Workload) else ()
+        return (*self.what.gang.problems, *self.minimum.notes) if isinstance(self.what, Workload) else ()
 
     def gang(self, cluster: Summary, catalogue: Catalogue) -> Gang:
         """The gang in this cluster. Raises NotHere where the cluster lacks what the shape names."""

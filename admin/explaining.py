@@ -1,7 +1,7 @@
 """From sources to verdicts on one workload: live clusters and dumps are reckoned here, estimators asked."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -17,7 +17,7 @@ from admin.progress import Seen
 from admin.remote import Tls, remote_explanations, remote_summaries
 from admin.shape_gang import NoProduct, NotHere
 from admin.sources import EstimatorSource, Source
-from admin.verdicts import DOUBT, FORMAT, NEVER, NO_PRODUCT, Verdicts, word
+from admin.verdicts import DOUBT, FORMAT, NEVER, NO_PRODUCT, Verdicts, listed, word
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
 from estimator.reasons import Reason
@@ -72,7 +72,20 @@ def as_verdicts(asked: Asked, gathered: Gathered[ClusterExplanation], now: datet
         {placement.cluster: word(placement, asked.copies) for placement in placements},
         gathered.found,
         gathered.failures,
-        (*asked.notes, *notes),
+        (*asked.notes, *_of_minimum(asked, placements), *notes),
+    )
+
+
+def _of_minimum(asked: Asked, placements: Iterable[ClusterPlacement]) -> Iterator[str]:
+    """Where a workload that may start with fewer pods could: the verdicts are about all of them."""
+    least = asked.minimum.pods
+    if not 0 < least < asked.copies:
+        return
+    roomy = [placement.cluster for placement in placements if placement.fits >= least]
+    where = f"fit in {listed(roomy)}" if roomy else "fit in no cluster here"
+    yield (
+        f"{asked.minimum.by}: asked about with all of its {asked.copies:,} pods; a queue starts it with "
+        f"{least:,} of them or more, and so many {where}"
     )
 
 

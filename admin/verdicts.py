@@ -43,8 +43,8 @@ class Verdicts:
     """What one run of ``fairway explain`` has found; clusters and failures in order of name.
 
     ``workload`` says what was asked about, ``wanted`` how many copies of it; ``words`` is the verdict by
-    cluster; ``notes`` is what of the workload could not be understood, and where nothing is in
-    its namespace.
+    cluster; ``notes`` is what of the workload could not be understood, where the minimum fits with
+    which it may start, and where nothing is in its namespace.
     """
 
     format: str
@@ -81,12 +81,13 @@ def unheard_of(verdicts: Verdicts) -> str:
         told.setdefault(text.removeprefix("never fits: "), []).append(one.placement.cluster)
     if verdicts.failures or not told:
         return ""
-    said = [f"{_named(clusters)}: {text}" for text, clusters in told.items()]
+    said = [f"{listed(clusters)}: {text}" for text, clusters in told.items()]
     more = f"\nand {len(said) - _MOST_TOLD:,} more answers" if len(said) > _MOST_TOLD else ""
     return "no cluster has that\n" + "\n".join(printable(one, 400) for one in said[:_MOST_TOLD]) + more
 
 
-def _named(clusters: list[str]) -> str:
+def listed(clusters: list[str]) -> str:
+    """Names of clusters for people, not endless."""
     more = len(clusters) - _MOST_TOLD
     return ", ".join(clusters[:_MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
 

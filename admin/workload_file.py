@@ -9,14 +9,12 @@ from pathlib import Path
 
 from admin.stated_resources import refusals
 from fairway.kube.dump_document import JsonText, MalformedDump
+from fairway.kube.dump_documents import documents_in
 from fairway.kube.dump_items import ItemHead, read_head, title
-from fairway.kube.dump_json import json_documents
 from fairway.kube.dump_text import dump_text
-from fairway.kube.dump_yaml import yaml_documents
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import KNOWN_KINDS, read_workload
 
-_SNIFFED_BYTES = 4096
 _MOST_BYTES = 16 << 20
 _SHOWN_KINDS, _SHOWN = 8, 3
 _KINDS = frozenset(kind for kind, _ in KNOWN_KINDS)
@@ -44,8 +42,7 @@ def read_workload_file(path: Path) -> Workload:
         if path.is_file() and path.stat().st_size > _MOST_BYTES:
             raise WorkloadError(f"{path}: larger than {_MOST_BYTES >> 20} MiB: expected one workload")
         data = dump_text(path)
-        is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
-        documents = list(json_documents(data) if is_json else yaml_documents(data))
+        documents = list(documents_in(path, data))
     except (MalformedDump, OSError) as error:
         raise WorkloadError(f"{path}: {error}") from None
     objects = [text for document in documents for text in document.items]

@@ -68,7 +68,9 @@ _OPTIONS = (
     # A second server on the same port must fail, not silently take every other connection.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
-    # What one connection may have in hand; further calls of it wait at the client.
+    # What one connection may have in hand. Further calls wait at a client that knows the limit, but gRPC
+    # counts a call until it has let go of it, a moment after the answer is sent: what comes sooner it refuses
+    # unread (RST_STREAM with REFUSED_STREAM), and after one try more clients tell their caller UNAVAILABLE.
     ("grpc.max_concurrent_streams", MAX_STREAMS),
     ("grpc.server_handshake_timeout_ms", HANDSHAKE_WITHIN_MS),
     # A client's certificate is looked at when it connects: after this long it has to show a valid one again.

@@ -22,10 +22,17 @@ class DefinedVersion(KubeStruct, frozen=True):
     schema: Schema = Schema()
 
 
+class DefinitionNames(KubeStruct, frozen=True):
+    """What the kind is called."""
+
+    kind: str = ""
+
+
 class DefinitionSpec(KubeStruct, frozen=True):
     """The spec of a CustomResourceDefinition."""
 
     group: str = ""
+    names: DefinitionNames = DefinitionNames()
     versions: list[DefinedVersion] | None = None
 
 

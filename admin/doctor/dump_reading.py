@@ -9,18 +9,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from admin.doctor.evidence import Plane, Role
+from admin.doctor.evidence import Plane, Role, Written
 from admin.doctor.kinds import NEVER_NONE, Kind
 from admin.doctor.reading import Read, told
 from admin.doctor.views import Coordinates, View, by_coordinates, coordinates_of_item, views
 from fairway.kube.dump_document import Document, MalformedDump
+from fairway.kube.dump_documents import documents_in
 from fairway.kube.dump_items import Flaw, read_head, shown, title
-from fairway.kube.dump_json import json_documents
 from fairway.kube.dump_text import dump_text
-from fairway.kube.dump_yaml import yaml_documents
 from fairway.kube.dumps import DumpError
+from fairway.names import GROUP
 
-_SNIFFED_BYTES: Final = 4096
 _SHOWN_KINDS: Final = 8
 
 
@@ -35,15 +34,15 @@ class PlaneDump:
         self._others: Counter[str] = Counter()
         self._partial: set[str] = set()
         self._problems: list[str] = []
+        self._written: list[Written] = []
 
     def read(self, *paths: Path) -> Read:
         """Everything in the files that the doctor knows. Blocks; raises DumpError."""
         for path in paths:
             try:
                 data = dump_text(path)
-                is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
-                for document in json_documents(data) if is_json else yaml_documents(data):
-                    self._take(document)
+                for document in documents_in(path, data):
+                    self._take(document, str(path))
             except MalformedDump as error:
                 raise DumpError(f"{path}: {error}; write it with: kubectl get KINDS -A -o json") from None
         return self._read(",".join(map(str, paths)))
@@ -59,9 +58,9 @@ class PlaneDump:
         unread = dict.fromkeys(NEVER_NONE[self._role] - set(objects), f"{path} has none of them")
         unread |= dict.fromkeys(self._partial, f"{path} has only one page of them")
         problems = tuple(f"{path}: {problem}" for problem in self._problems)
-        return Read(Plane(self._role, self._name, "", objects, unread), problems)
+        return Read(Plane(self._role, self._name, "", objects, unread, self._written), problems)
 
-    def _take(self, document: Document) -> None:
+    def _take(self, document: Document, path: str) -> None:
         for text in document.items:
             head = read_head(text)
             if isinstance(head, Flaw):
@@ -69,6 +68,8 @@ class PlaneDump:
                 continue
             kind = head.kind or document.item_kind
             where = coordinates_of_item(head.api_version, kind)
+            if where.group == GROUP:
+                self._written.append(Written(path, kind, head.api_version, bytes(text)))
             view = self._by_coordinates.get(where) or self._of_items_without_group(head.api_version, where)
             if view is None:
                 self._others[shown(kind)] += 1

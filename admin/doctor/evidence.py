@@ -35,12 +35,23 @@ class NotRead(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """An object of Fairway's own group as a file has it; ``api_version`` is empty where it says none."""
+
+    file: str
+    kind: str
+    api_version: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Plane:
     """One API server as it was read.
 
     ``name``: ``host``, ``karmada`` or the member cluster's name. ``version``: its ``gitVersion``, empty where
     it is not known (a dump tells none). ``objects``: by the name of their `ResourceKind`. ``unread``: why a
-    kind is missing, by that name.
+    kind is missing, by that name. ``written``: the objects of Fairway's group as files have them, those that
+    no API server would take among them; none of an API server.
     """
 
     role: Role
@@ -48,6 +59,7 @@ class Plane:
     version: str = ""
     objects: Mapping[str, Sequence[KubeObjectLike]] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+    written: Sequence[Written] = ()
 
     def listed(self, kind: ResourceKind[T]) -> tuple[T, ...]:
         """All objects of a kind, none where the server has none or does not serve it. Raises NotRead."""

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from fairway.kube.dump_document import Document, JsonText, MalformedDump, kind_of_items
+from fairway.kube.dump_documents import documents_in
 from fairway.kube.dump_items import Flaw, ItemReader, read_head, shown, title
-from fairway.kube.dump_json import json_documents
 from fairway.kube.dump_text import dump_text
-from fairway.kube.dump_yaml import yaml_documents
 from fairway.kube.member_kinds import (
     CsiNode,
     LimitRange,
@@ -40,7 +39,6 @@ _REMEDY = (
 )
 _WHOLE_FILE = -1
 _SHOWN_KINDS = 8
-_SNIFFED_BYTES = 4096
 
 
 class DumpError(ValueError):
@@ -114,8 +112,7 @@ def read_dump(path: Path) -> Dump:
     reader = _Reader(str(path))
     try:
         data = dump_text(path)
-        is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
-        for document in json_documents(data) if is_json else yaml_documents(data):
+        for document in documents_in(path, data):
             reader.read(document)
         return reader.dump()
     except MalformedDump as error:

@@ -27,6 +27,7 @@ from tests.estimator.serving import Caller, CapacityCaller, gpu_node, replicas_r
 from tests.fuzz.capacity_answers import flaw
 from tests.fuzz.capacity_requests import CAPACITY_RPCS, capacity_request
 from tests.fuzz.objects import Life
+from tests.fuzz.refusals import Refusals
 from tests.fuzz.requests import RPCS, request
 from tests.fuzz.truth import judged
 from tests.truth.judging import Figures
@@ -103,10 +104,14 @@ async def storm(api: FakeApi, pid: int, port: int, rng: random.Random, seconds: 
 async def one_call(caller: Caller, rng: random.Random) -> None:
     rpc = rng.choice(RPCS)
     data = request(rng, rpc)
-    try:
-        answer, trailing = await caller.raw(rpc, data, timeout_s=20, explain=True)
-    except grpc.aio.AioRpcError as error:
-        raise Found(f"{rpc} {data.hex()}: gRPC error {error.code()}: {error.details()}") from None
+    refusals = Refusals()
+    while True:
+        try:
+            answer, trailing = await caller.raw(rpc, data, timeout_s=20, explain=True)
+            break
+        except grpc.aio.AioRpcError as error:
+            if not await refusals.again(error.code(), error.details()):
+                raise Found(f"{rpc} {data.hex()}: gRPC error {error.code()}: {error.details()}") from None
     value = _ANSWERS[rpc](answer)
     if not -1 <= value <= _LARGEST:
         raise Found(f"{rpc} {data.hex()}: answered {value}")

@@ -6,12 +6,17 @@ import grpc
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from tests.estimator.serving import CapacityCaller
+from tests.fuzz.refusals import Refusals
 
 
 async def flaw(caller: CapacityCaller, rpc: str, data: bytes, timeout_s: float = 60.0) -> str | None:
     """What is wrong with how the server takes the request; None for an answer or a refusal in words."""
-    call = caller.call(rpc, data, timeout_s=timeout_s)
-    code, details = await call.code(), await call.details()
+    refusals = Refusals()
+    while True:
+        call = caller.call(rpc, data, timeout_s=timeout_s)
+        code, details = await call.code(), await call.details()
+        if not await refusals.again(code, details):
+            break
     if code is grpc.StatusCode.INVALID_ARGUMENT and details:
         return None
     if code is not grpc.StatusCode.OK:

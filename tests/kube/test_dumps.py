@@ -166,6 +166,23 @@ def test_every_form_gives_the_same_objects(tmp_path: Path, content: str | bytes)
         assert [msgspec.json.decode(o.spec.template) for o in owners] == [template]
 
 
+FLOW = "{apiVersion: v1, kind: Node, metadata: {name: gpu-0}}\n"
+
+
+@pytest.mark.parametrize("name", ["fleet.yaml", "fleet.YML", "fleet.yaml.gz"])
+@pytest.mark.parametrize("content", [FLOW, f"{FLOW}---\n{FLOW}", f"{json.dumps(node())}\n---\n{FLOW}"])
+def test_yaml_in_flow_style_is_read_where_the_name_says_so(tmp_path: Path, content: str, name: str) -> None:
+    packed = gzip.compress(content.encode()) if name.endswith(".gz") else content
+    assert [one.metadata.name for one in read(tmp_path, packed, name).nodes] == ["gpu-0"]
+
+
+def test_json_under_a_name_of_yaml_is_read_and_flow_style_under_one_of_json_refused(tmp_path: Path) -> None:
+    assert len(read(tmp_path, as_kubectl(listed(node())), "fleet.yaml").nodes) == 1
+    assert "the JSON is malformed" in refusal(tmp_path, FLOW)
+    with pytest.raises(DumpError, match="the YAML is malformed"):
+        read(tmp_path, "{apiVersion: [v1", "fleet.yaml")
+
+
 @pytest.mark.parametrize("form", [as_kubectl, as_json, as_yaml])
 def test_a_single_object_is_a_dump(tmp_path: Path, form: Callable[[Object], str]) -> None:
     dump = read(tmp_path, form(node("alone")))

@@ -12,7 +12,7 @@ import msgspec
 
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
-from admin.doctor.finding import Finding, Verdict
+from admin.doctor.finding import Finding, Verdict, does_not_apply
 from admin.doctor.karmada_kinds import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES, SpreadBounds
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.policies import GANGS, Policy, division, is_estimated
@@ -43,6 +43,11 @@ _ALL = (*_NEEDED, RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 
 def _replicas(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_ALL)
+    if all(policy.gangs for policy in found.queued_policies):
+        of_gangs = "what policies there are of such workloads is of gangs: see policy-gangs"
+        none = "no policy is of accelerator workloads, and none names a queue"
+        yield does_not_apply(of_gangs if found.queued_policies else none)
+        return
     yield from gathered(
         (
             (
@@ -65,6 +70,9 @@ def _replicas(evidence: Evidence) -> Iterator[Finding]:
 def _gangs(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_ALL, CLUSTERS)
     fleet = found.cache.fleet.clusters.values()
+    if not any(policy.gangs for policy in found.queued_policies):
+        yield does_not_apply("no policy is of gangs")
+        return
     yield from gathered(
         (
             (_apart(policy, lacking, fleet, found), policy.title)

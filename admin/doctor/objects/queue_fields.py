@@ -10,8 +10,9 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.seen import Seen, seen
+from admin.doctor.objects.written import misfits
 from admin.doctor.program import DISPATCHER, chooses_clusters, needed
-from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.api.cluster_queue import ClusterQueue, QueueingStrategy
 from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, KARMADA_CHOOSES, Stated, unshared, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
@@ -24,6 +25,7 @@ from queue_dispatcher.api.problem import Problem
 
 
 def _fields(evidence: Evidence) -> Iterator[Finding]:
+    yield from misfits(evidence.on_karmada().written)
     found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
     queues = found.cache.queues
     read: Iterable[tuple[str, Sequence[Problem]]] = chain(
@@ -59,10 +61,23 @@ def _effect(evidence: Evidence) -> Iterator[Finding]:
                 Verdict.WARNING,
                 subject,
                 str(field),
-                "rely on something else, or remove the field until it has its effect",
+                _mend(field),
             )
         if isinstance(elsewhere, NotRead) and not above:
             yield from _by_flags(subject, one, elsewhere)
+
+
+def _mend(field: Problem) -> str:
+    """What gives a field its effect, by why it has none."""
+    if IS_ABOVE_OTHERS in field.message:
+        return "state it of the queues below, and remove it here"
+    match field.field:
+        case "spec.preemption.budget":
+            return "state it of the root of the tree, and remove it here"
+        case "spec.reservation":
+            return f"state spec.queueingStrategy: {QueueingStrategy.BACKFILL_FIFO}, or remove the field"
+        case _:
+            return "change what keeps it from having its effect, or remove the field"
 
 
 def _unplaced(evidence: Evidence) -> str | NotRead:
@@ -111,6 +126,6 @@ QUEUE_FIELDS = Check(
 QUEUE_EFFECT = Check(
     "queue-effect",
     "Does every field of queues, flavors and classes that is stated do something?",
-    "every field of queues, flavors and classes that is stated has its effect",
+    "every known field of queues, flavors and classes that is stated has its effect",
     _effect,
 )

@@ -155,7 +155,7 @@ def weight_milli(raw: RawQuantity, problems: Problems) -> int:
     found = int(Decimal(text) * 1000) if _WEIGHT.fullmatch(text) else 0
     if found > 0:
         return found
-    expected = "expected a number above 0 and below 10000 with at most three decimals, such as 2 or 0.5"
+    expected = 'expected a number above 0 and below 10000 with at most three decimals, such as 2 or "0.5"'
     problems.add("spec.weight", f"{shown(raw)}: {expected}; read as 1")
     return WEIGHT_MILLI
 

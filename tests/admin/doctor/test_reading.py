@@ -189,6 +189,13 @@ def test_a_dump_in_yaml_and_of_several_documents(tmp_path: Path) -> None:
     assert len(read_file(tmp_path, yaml).plane.listed(DEPLOYMENTS)) == 1
 
 
+def test_a_dump_in_flow_style(tmp_path: Path) -> None:
+    file = tmp_path / "host.yaml"
+    file.write_text("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: karmada-system}}")
+    read = PlaneDump(Role.HOST, "host", PLATFORM_KINDS[Role.HOST]).read(file)
+    assert len(read.plane.listed(DEPLOYMENTS)) == 1
+
+
 def test_what_every_server_has_and_a_dump_has_not_was_not_dumped(tmp_path: Path) -> None:
     plane = read_file(tmp_path, json.dumps(deployment("a", "x", ["x"]))).plane
     with pytest.raises(NotRead, match=r"secrets could not be read.*has none of them"):

@@ -220,6 +220,8 @@ def test_a_weight_that_cannot_be_read_is_one(stated: Json) -> None:
     read = read_cluster_queue(cluster_queue({"weight": stated}))
     assert read.weight_milli == 1000
     assert fields(read.problems) == ["spec.weight"]
+    # What it proposes is what the API server takes: a number that is not whole as a string.
+    assert 'such as 2 or "0.5"; read as 1' in str(read.problems[0])
 
 
 def test_words() -> None:

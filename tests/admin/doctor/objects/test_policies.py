@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from admin.doctor.check import Check
 from admin.doctor.finding import Verdict
 from admin.doctor.karmada_kinds import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_RESOURCE_QUOTAS,
     PROPAGATION_POLICIES,
 )
+from admin.doctor.objects.policy_placement import POLICY_GANGS, POLICY_REPLICAS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
@@ -393,3 +395,23 @@ def test_a_quota_of_a_queue_with_another_resource_is_not_counted_twice() -> None
         FEDERATED_RESOURCE_QUOTAS, {"metadata": metadata("q", "team"), "spec": {"overall": {"cpu": "4"}}}
     )
     assert "federated-quotas" not in world.findings()
+
+
+def said_of_none(world: World, check: Check) -> tuple[Verdict, str]:
+    (one,) = check.findings(world.evidence())
+    return one.verdict, one.message
+
+
+def test_where_there_is_no_such_policy_nothing_is_called_well() -> None:
+    world = well()
+    no_gangs = "does not apply: no policy is of gangs"
+    assert said_of_none(world, POLICY_GANGS) == (Verdict.NOTE, no_gangs)
+    assert said_of_none(world, POLICY_REPLICAS)[0] is Verdict.OK
+    world.empty(PROPAGATION_POLICIES)
+    none = "does not apply: no policy is of accelerator workloads, and none names a queue"
+    assert said_of_none(world, POLICY_REPLICAS) == (Verdict.NOTE, none)
+    world = with_gang({"replicaScheduling": AGGREGATED, "spreadConstraints": ONE_CLUSTER})
+    assert said_of_none(world, POLICY_GANGS)[0] is Verdict.OK
+    del world.objects[PROPAGATION_POLICIES.name][0]
+    of_gangs = "does not apply: what policies there are of such workloads is of gangs: see policy-gangs"
+    assert said_of_none(world, POLICY_REPLICAS) == (Verdict.NOTE, of_gangs)

@@ -11,7 +11,7 @@ from admin.doctor.finding import Verdict
 from admin.doctor.objects.queue_fields import QUEUE_EFFECT
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
 from tests.admin.doctor.installation import Installation
-from tests.admin.doctor.objects.builders import World, cluster_queue, local_queue, well
+from tests.admin.doctor.objects.builders import Obj, World, cluster_queue, local_queue, well
 
 NO_ESTIMATORS = ["--enable-scheduler-estimator"]
 CHOSEN = "spec.scoringStrategy: no effect: Karmada chooses the clusters"
@@ -36,11 +36,11 @@ def said(evidence: Evidence) -> list[tuple[Verdict, str, str]]:
 @pytest.mark.parametrize(
     ("flags", "drop", "verdict", "told"),
     [
-        ([], [], OK, "every field"),
-        (["--placement=fairway"], [], OK, "every field"),
+        ([], [], OK, "every known field"),
+        (["--placement=fairway"], [], OK, "every known field"),
         (["--placement=karmada"], [], W, CHOSEN),
         ([], NO_ESTIMATORS, W, CHOSEN),
-        (["--estimator=a=a:1"], NO_ESTIMATORS, OK, "every field"),
+        (["--estimator=a=a:1"], NO_ESTIMATORS, OK, "every known field"),
         (["--observe"], [], W, CHOSEN),
     ],
 )
@@ -74,3 +74,36 @@ def test_the_mend_of_a_field_names_its_object() -> None:
         "correct the field: kubectl edit clusterqueue main",
         "correct the field: kubectl edit localqueue blind -n team",
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "mend"),
+    [
+        (
+            {"parent": "root", "preemption": {"budget": {"deviceHours": 3}}},
+            "spec.preemption.budget",
+            "state it of the root of the tree, and remove it here",
+        ),
+        (
+            {"queueingStrategy": "StrictFIFO", "reservation": {"after": "3m"}},
+            "spec.reservation",
+            "state spec.queueingStrategy: BackfillFIFO, or remove the field",
+        ),
+        (
+            {"quotaReduction": {"policy": "Keep", "delay": "3m"}},
+            "spec.quotaReduction.delay",
+            "change what keeps it from having its effect, or remove the field",
+        ),
+    ],
+)
+def test_the_mend_of_what_has_no_effect_is_what_would_give_it_one(spec: Obj, field: str, mend: str) -> None:
+    world = well()
+    world.add(CLUSTER_QUEUES, cluster_queue("root", 0))
+    world.one(CLUSTER_QUEUES)["spec"] |= spec
+    (one,) = (one for one in world.findings()["queue-effect"] if one.message.startswith(field))
+    assert one.remedy == mend
+
+
+def test_what_queues_with_others_below_them_state_belongs_to_those() -> None:
+    (above,) = (one for one in QUEUE_EFFECT.findings(spreading(parent="root").evidence()) if one.verdict is W)
+    assert above.remedy == "state it of the queues below, and remove it here"
