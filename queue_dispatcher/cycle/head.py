@@ -9,7 +9,8 @@ set up (`PendingQueue.version`, `QueueState`), the time, or what `QueueHeadroom`
 """
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
@@ -202,7 +203,7 @@ class QueueHead:
             for (priority, runtime_ms), passed in self._passed.items()
         )
 
-    def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Line | None:
+    def due_waiters(self, headroom: Headroom, now_ms: int, claims: AbstractSet[str]) -> Line | None:
         """Those that get reservations by now, before anything is taken; see `Refused.due`."""
         return self.refused.due(headroom, now_ms, claims, self._pick_due)
 
