@@ -220,6 +220,19 @@ class Ledger:
             amount -= min(amount, max(0, balances[node] - lending[node]))
         return amount
 
+    def is_barred(self, path: tuple[int, ...], cell: Cell, amount: int, bars: Mapping[int, int]) -> bool:
+        """Whether of what is charged to the first node of a path more reaches any than its bar."""
+        balances, _, _, lending = self._columns[cell]
+        for node in path:
+            if amount > bars.get(node, amount):
+                return True
+            kept = balances[node] - lending[node]
+            if kept > 0:
+                if kept >= amount:
+                    return False
+                amount -= kept
+        return False
+
     def available_after(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int]) -> int:
         """`available_at`, once the balances of the path's nodes have risen by so much."""
         balances, _, borrowing, lending = self._columns[cell]
