@@ -121,6 +121,8 @@ class Refused:
 
     def preemptors(self, headroom: Headroom, now_ms: int) -> Sequence[Waiter]:
         """Those that may have others displaced, the first first."""
+        if self._preemptors is not None and now_ms < self._picked_until_ms and self.state.sharing is None:
+            return self._preemptors
         if not self.may_displace or self._found(headroom, now_ms) is None:
             return ()
         if self._preemptors is None:
