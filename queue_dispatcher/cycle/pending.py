@@ -127,7 +127,7 @@ class PendingQueue:
         if now_ms <= self._advanced_ms:
             return
         self._advanced_ms = now_ms
-        due = self._due_by(now_ms)
+        due = self._due_by(now_ms) if self._later else 0
         if not due:
             return
         self.version = object()

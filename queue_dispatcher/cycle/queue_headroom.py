@@ -170,12 +170,17 @@ class QueueHeadroom:
 
     def is_told_the_same(self, headroom: Headroom) -> bool:
         """Whether verdicts and capacities are those of the cycle before, as far as they were read."""
-        return self._verdicts.isdisjoint(headroom.flows.told) and self.is_possible_the_same(headroom)
+        flows = headroom.flows
+        return (not flows.told or self._verdicts.isdisjoint(flows.told)) and self.is_possible_the_same(
+            headroom
+        )
 
     def is_possible_the_same(self, headroom: Headroom) -> bool:
         """Whether `ways_ever` answers as in the cycle before."""
         flows = headroom.flows
-        return self._nevers.isdisjoint(flows.turned) and self._capacities.isdisjoint(flows.resized)
+        return flows.is_possible_same or (
+            self._nevers.isdisjoint(flows.turned) and self._capacities.isdisjoint(flows.resized)
+        )
 
     def slack(self, charge: Charge, bounds: Bounds) -> None:
         """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
