@@ -10,6 +10,7 @@ import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate, count
 from operator import add
 from typing import Final, NamedTuple
@@ -191,6 +192,11 @@ class Reserving:
                 continue
             ending = Ending(self._now_ms + runtime_ms, item.id, item.queue, amount)
             insort(self._ending.setdefault(cell, []), ending)
+
+    @property
+    def claims(self) -> AbstractSet[str]:
+        """The items for which others are displaced."""
+        return self._claims.keys()
 
     @property
     def reservations(self) -> Reservations:
