@@ -22,6 +22,7 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 
 from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.backlog import Backlog
+from queue_dispatcher.cycle.bounds import Bounds
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
@@ -31,7 +32,6 @@ from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.pending import PendingClass, most_of
-from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import (
     Reason,
     queue_stopped,

@@ -15,12 +15,13 @@ from typing import Final
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey, class_key
+from queue_dispatcher.cycle.bounds import Bounds
 from queue_dispatcher.cycle.deadlines import after_ms
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
-from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
+from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.refused import Refused
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
 from queue_dispatcher.cycle.reserving import Reserving
