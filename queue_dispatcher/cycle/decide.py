@@ -22,6 +22,7 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 
 from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.backlog import Backlog
+from queue_dispatcher.cycle.bounds import Bounds
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
@@ -31,7 +32,6 @@ from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.pending import PendingClass, most_of
-from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import (
     Reason,
     queue_stopped,
@@ -397,7 +397,7 @@ def _reserving(
     and are asked about anew.
 
     ``standing``: lines of those heads that are as in the cycle before, of which only those are looked at that
-    are not among them; all, where anybody has a claim, to find who has.
+    are not among them, or in which somebody has a claim by now.
     """
     claims = snapshot.claims
     reserving = Reserving(
@@ -410,10 +410,13 @@ def _reserving(
         now_ms,
     )
     lines: list[Line] = []
-    for number, head in enumerate([head for head in heads if claims or head.name not in standing]):
+    changed = [
+        head for head in heads if head.name not in standing or head.state.pending.has_any(claims.keys())
+    ]
+    for number, head in enumerate(changed):
         if not number % _SHORT_PACE:
             yield
-        line = head.due_waiters(headroom, now_ms, claims)
+        line = head.due_waiters(headroom, now_ms, claims.keys())
         if line is not None and line.pick is not None:
             if standing.get(head.name) is not line:
                 standing.put(head.name, head.path[-1], line)

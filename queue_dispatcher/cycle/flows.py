@@ -38,6 +38,8 @@ class Flows:
         if since is not None:
             self._note_changes(since.capacity)
             self._compare(since.verdicts)
+        self.is_possible_same = not (self.resized or self.turned)
+        """Whether what could ever be admitted is what could before."""
         self.spent = _sum(ledger.charged, self._gone)
         self.returned = dict[Where, int](ledger.returned_in.items())
         self.returned.update(_sum(ledger.returned, self._come).items())

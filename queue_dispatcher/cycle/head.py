@@ -9,19 +9,22 @@ set up (`PendingQueue.version`, `QueueState`), the time, or what `QueueHeadroom`
 """
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey, class_key
+from queue_dispatcher.cycle.bounds import Bounds
 from queue_dispatcher.cycle.deadlines import after_ms
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
-from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
+from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.refused import Refused
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
+from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
 from queue_dispatcher.cycle.waiter import Line, Waiter, since_ms
 from queue_dispatcher.ledger.cells import Charge
@@ -202,7 +205,7 @@ class QueueHead:
             for (priority, runtime_ms), passed in self._passed.items()
         )
 
-    def due_waiters(self, headroom: Headroom, now_ms: int, claims: Collection[str]) -> Line | None:
+    def due_waiters(self, headroom: Headroom, now_ms: int, claims: AbstractSet[str]) -> Line | None:
         """Those that get reservations by now, before anything is taken; see `Refused.due`."""
         return self.refused.due(headroom, now_ms, claims, self._pick_due)
 
@@ -216,8 +219,6 @@ class QueueHead:
     def _reserve_late(self) -> None:
         """The head has lost its room in this cycle: it gets a reservation if it has waited long enough."""
         item, policy = self.item, self.state.reservation
-        if not self.state.reserves:
-            return
         waited_ms = self._at_ms - since_ms(item)
         if waited_ms < after_ms(item, policy) or not self._headroom.may_reserve(item, policy.depth):
             return
@@ -300,11 +301,20 @@ class QueueHead:
             return False
         if not reserving.kept.refuses_all(self.name, self.rank, least):
             return False
+        return not self.state.reserves or self._is_closed(reserving)
+
+    def _is_closed(self, reserving: Reserving) -> bool:
+        """Whether there are no reservations left for any of them but those with a claim."""
         table = self._headroom.ledger.tree.table
         flavors = {table.name(cell).flavor for cell in self.state.pending.backlog}
-        return not self.state.reserves or reserving.is_closed(
-            self.name, flavors, self.state.reservation.depth
-        )
+        return reserving.is_closed(self.name, flavors, self.state.reservation.depth)
+
+    def _may_reserve(self) -> bool:
+        """Whether any of them may get a reservation by losing its room; False is certain."""
+        reserving = self._headroom.reserving
+        if not self._is_begun or not self.state.reserves or reserving is None:
+            return False
+        return not self._is_closed(reserving) or self.state.pending.has_any(reserving.claims)
 
     def move_up(self) -> bool:
         """The head was admitted, and the next of its class takes its place; whether all of it have been.
@@ -392,17 +402,19 @@ class QueueHead:
         self.changes_ms: int | None = None
 
     def _find(self) -> Fit | None:
+        may_reserve: bool | None = None
         while self.blocked is None and self._peek():
             fit = self._fit()
             if fit is not None:
                 return fit
-            may_reserve = self._is_begun and self.state.reserves
+            if may_reserve is None:
+                may_reserve = self._may_reserve()
             if not (self._is_strict or self._next or may_reserve) and self._left.refuses(self.least):
                 # Not even the least that any of them needs has room.
                 self._next = len(self._order)
                 self._is_touched = True
                 return None
-            if self._is_begun:
+            if may_reserve:
                 self._reserve_late()
             is_first = self._is_strict and self._left.can_ever_admit(self.key.shape)
             refused, place = self._refuse(blocks=is_first), self._place

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from queue_dispatcher.cycle.bars import Bars
 from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation
@@ -47,6 +48,8 @@ class KeptRoom:
         self._kept: list[Kept] = []
         # The same that are of a tree or bound what others may take besides; until one comes or goes.
         self._near: dict[int, list[Kept]] = {}
+        # By tree, priority and whether more is used than is owned, what they leave to other queues; as long.
+        self._bars: dict[tuple[int, int, bool], Bars] = {}
         # The items of those for which others are displaced.
         self._claimed: set[str] = set()
 
@@ -59,7 +62,7 @@ class KeptRoom:
     def add(self, kept: Kept) -> None:
         """One more, behind those before."""
         self._kept.append(kept)
-        self._near.clear()
+        self._changed()
         if kept.reservation.is_claimed:
             self._claimed.add(kept.reservation.item.id)
 
@@ -78,11 +81,36 @@ class KeptRoom:
         """Whether `refusing` refuses all of a queue that rank no better than the first and are charged at
         least so, each in one of these ways; False where any of them has a reservation itself.
         """
-        near = self._near_to(self._ledger.tree.paths[queue][-1])
-        if any(kept.reservation.item.queue == queue for kept in near):
+        path, ledger = self._ledger.tree.paths[queue], self._ledger
+        if any(kept.reservation.item.queue == queue for kept in self._near_to(path[-1])):
             return False
-        # What ends at once passes whatever anything passes.
-        return all(self._delayed("", queue, first, _SHORTEST_MS, charge) is not None for charge in least)
+        for charge in least:
+            bars = self._bars_for(path[-1], first[0], borrows=ledger.borrows_after(queue, charge))
+            if not bars.refuse(ledger, path, charge):
+                return False
+        return True
+
+    def _bars_for(self, root: int, priority: int, *, borrows: bool) -> Bars:
+        """What `_delayed` finds delayed of other queues by whoever ends at once, which passes whatever
+        anything passes.
+        """
+        bars = self._bars.get((root, priority, borrows))
+        if bars is not None:
+            return bars
+        bars = self._bars[root, priority, borrows] = Bars()
+        for kept in self._near_to(root):
+            one = kept.reservation
+            is_behind = not one.is_claimed and priority < one.rank[0]
+            if is_behind or kept.is_passed_by(_SHORTEST_MS, self._now_ms):
+                continue
+            is_entitled = not borrows and not one.is_claimed
+            if not is_entitled:
+                for cell, left in kept.quota.items():
+                    bars.add_quota(kept.path, cell, left)
+            if not (is_entitled and one.borrows):
+                for cell, free in kept.free.items():
+                    bars.add_free(cell, free)
+        return bars
 
     def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
@@ -118,7 +146,7 @@ class KeptRoom:
                 kept.is_passed = False
             self._take(kept, path, charge)
         self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
-        self._near.clear()
+        self._changed()
         self._claimed.discard(item)
 
     def asked(self, item: str, queue: str, rank: Rank, charge: Charge) -> None:
@@ -132,6 +160,11 @@ class KeptRoom:
             if not kept.reservation.is_behind(queue, rank, has_claim=has_claim):
                 continue
             self._take(kept, path, charge)
+            self._bars.clear()
+
+    def _changed(self) -> None:
+        self._near.clear()
+        self._bars.clear()
 
     def _take(self, kept: Kept, path: tuple[int, ...], charge: Charge) -> None:
         """What the queue at the beginning of a path is charged is not left beside it."""

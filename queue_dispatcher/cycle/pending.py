@@ -10,6 +10,7 @@ import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import ClassKey, class_key
@@ -76,6 +77,10 @@ class PendingQueue:
         """The item of that id."""
         return self._items.get(item_id)
 
+    def has_any(self, item_ids: AbstractSet[str]) -> bool:
+        """Whether any of these items wait here."""
+        return not self._items.keys().isdisjoint(item_ids)
+
     def add(self, item: Item) -> None:
         """Put an item in its place in the line; it replaces one of the same id."""
         self.remove(item.id)
@@ -122,7 +127,7 @@ class PendingQueue:
         if now_ms <= self._advanced_ms:
             return
         self._advanced_ms = now_ms
-        due = self._due_by(now_ms)
+        due = self._due_by(now_ms) if self._later else 0
         if not due:
             return
         self.version = object()

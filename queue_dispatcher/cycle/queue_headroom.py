@@ -10,13 +10,14 @@ an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import FlavorFungibility
 from queue_dispatcher.cycle.assignment import Stuck, assign
+from queue_dispatcher.cycle.bounds import Bounds
 from queue_dispatcher.cycle.flows import Where, is_never
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
@@ -35,30 +36,6 @@ from queue_dispatcher.preemption.fungibility import CHEAPEST, Mode, Outcome, cho
 
 MAX_SHAPES: Final = 256
 """Of more shapes of one queue it is found out anew how they could ever be charged."""
-
-
-@dataclass(slots=True)
-class Bounds:
-    """Up to which ``spent``, and below which ``returned``, nothing has changed for any queue of a tree.
-
-    ``are_spent_kept`` and ``are_returned_kept``: whether the sums of this cycle are within; where they are
-    not, they are drawn anew in it.
-    """
-
-    spent: dict[Cell, int] = field(default_factory=dict)
-    returned: dict[Where, float] = field(default_factory=dict)
-    are_spent_kept: bool = False
-    are_returned_kept: bool = False
-
-    def begin(self, headroom: Headroom) -> None:
-        """There is another cycle."""
-        spent, returned = headroom.spent, headroom.returned
-        self.are_spent_kept = all(spent.get(cell, 0) <= most for cell, most in self.spent.items())
-        self.are_returned_kept = all(returned.get(where, 0) < most for where, most in self.returned.items())
-        if not self.are_spent_kept:
-            self.spent = {}
-        if not self.are_returned_kept:
-            self.returned = {}
 
 
 @dataclass(slots=True)
@@ -170,12 +147,17 @@ class QueueHeadroom:
 
     def is_told_the_same(self, headroom: Headroom) -> bool:
         """Whether verdicts and capacities are those of the cycle before, as far as they were read."""
-        return self._verdicts.isdisjoint(headroom.flows.told) and self.is_possible_the_same(headroom)
+        flows = headroom.flows
+        return (not flows.told or self._verdicts.isdisjoint(flows.told)) and self.is_possible_the_same(
+            headroom
+        )
 
     def is_possible_the_same(self, headroom: Headroom) -> bool:
         """Whether `ways_ever` answers as in the cycle before."""
         flows = headroom.flows
-        return self._nevers.isdisjoint(flows.turned) and self._capacities.isdisjoint(flows.resized)
+        return flows.is_possible_same or (
+            self._nevers.isdisjoint(flows.turned) and self._capacities.isdisjoint(flows.resized)
+        )
 
     def slack(self, charge: Charge, bounds: Bounds) -> None:
         """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""

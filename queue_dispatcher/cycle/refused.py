@@ -5,7 +5,8 @@ out only as far as somebody asks, and stays until other classes are refused, or 
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
@@ -92,7 +93,7 @@ class Refused:
         self,
         headroom: Headroom,
         now_ms: int,
-        claims: Collection[str],
+        claims: AbstractSet[str],
         pick: Callable[[], Sequence[Waiter]],
     ) -> Line | None:
         """Those that get reservations by now: who has waited long enough, and whoever has a claim, also while
@@ -100,7 +101,8 @@ class Refused:
         """
         state = self.state
         reserves = state.reserves and self.waits_ms <= now_ms
-        claimed = [item for one in claims if (item := state.pending.get(one)) is not None]
+        among = claims if state.pending.has_any(claims) else ()
+        claimed = [item for one in among if (item := state.pending.get(one)) is not None]
         if reserves and not claimed and self._is_outlined(headroom, now_ms, pick):
             return self._outline
         line = self._found(headroom, now_ms) if reserves else None
@@ -119,6 +121,8 @@ class Refused:
 
     def preemptors(self, headroom: Headroom, now_ms: int) -> Sequence[Waiter]:
         """Those that may have others displaced, the first first."""
+        if self._preemptors is not None and now_ms < self._picked_until_ms and self.state.sharing is None:
+            return self._preemptors
         if not self.may_displace or self._found(headroom, now_ms) is None:
             return ()
         if self._preemptors is None:

@@ -10,6 +10,7 @@ import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate, count
 from operator import add
 from typing import Final, NamedTuple
@@ -193,6 +194,11 @@ class Reserving:
             insort(self._ending.setdefault(cell, []), ending)
 
     @property
+    def claims(self) -> AbstractSet[str]:
+        """The items for which others are displaced."""
+        return self._claims.keys()
+
+    @property
     def reservations(self) -> Reservations:
         """As they stand now."""
         return Reservations(tuple(one.reservation for one in self.kept), self._given_up)
@@ -341,24 +347,23 @@ class Reserving:
             # Quota and amounts would do: the nodes are in the way, and nobody says when they are not.
             starts_ms, unknown = None, Unknown.NODES
         is_hard = starts_ms is None or self._now_ms >= drains_ms
-        later = held.fork()
+        # By cell, what has been given back by the time when it starts.
+        later: dict[Cell, _Back] = {}
         for cell, _ in way.charge:
-            back = short.get(cell, _NOTHING)
+            later[cell] = short.get(cell, _NOTHING)
             if starts_ms is not None and (cell in short or not is_hard):
-                back = self._back(held, path, cell, after(starts_ms))
-            if back.freed:
-                later.raise_to(path, cell, back.rises, back.freed)
-        # Whatever has been declared, once it drains nobody takes of what it lacks, and what it does not lack
-        # it is not to lack either.
-        left = held if is_hard else later
+                later[cell] = self._back(held, path, cell, after(starts_ms))
         quota, free = {}, {}
         for cell, amount in way.charge:
-            bounds = left.bounds_at(path, cell)
+            # Whatever has been declared, once it drains nobody takes of what it lacks, and what it does not
+            # lack it is not to lack either.
+            back = _NOTHING if is_hard else later[cell]
+            bounds = held.bounds_at(path, cell, back.rises)
             # What it lacks below comes back below, and so to all above.
             needs = accumulate(bounds[:-1], min, initial=amount)
             quota[cell] = [max(0, bound - need) for bound, need in zip(bounds, needs, strict=True)]
             if not cluster and cell in self._capacity:
-                free[cell] = max(0, self._free(left, cell) - amount)
+                free[cell] = max(0, self._free(held, cell) + back.freed - amount)
         reservation = Reservation(
             item,
             waiter.rank,
@@ -371,7 +376,7 @@ class Reserving:
             frozenset(short),
             cluster,
             item.id in self._claims,
-            later.borrows_after(item.queue, way.charge),
+            any(amount > held.unborrowed(item.queue, cell, later[cell].rises) for cell, amount in way.charge),
         )
         return _Plan(starts_ms, is_possible, Kept(reservation, path, quota, free))
 

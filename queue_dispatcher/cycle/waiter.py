@@ -3,7 +3,7 @@ only as far as anybody reads: of thousands few get anything.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -67,7 +67,23 @@ class InOrder:
     seconds: Sequence[Waiter] = ()
 
     def __iter__(self) -> Iterator[Waiter]:
-        return heapq.merge(*self.lines, self.seconds, key=rank_of)
+        lines = (*self.lines, self.seconds)
+        nexts = [(line[0].rank, number, 0) for number, line in enumerate(lines) if line]
+        heapq.heapify(nexts)
+        while nexts:
+            _, number, place = nexts[0]
+            line = lines[number]
+            yield line[place]
+            place += 1
+            if place < len(line):
+                heapq.heapreplace(nexts, (line[place].rank, number, place))
+            else:
+                heapq.heappop(nexts)
+
+    def among(self, item_ids: Collection[str]) -> list[Waiter]:
+        """Those of these items; nobody else is put in order."""
+        found = [one for line in (*self.lines, self.seconds) for one in line if one.item.id in item_ids]
+        return sorted(found, key=rank_of)
 
 
 NOBODY: Final = InOrder()

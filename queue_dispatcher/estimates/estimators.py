@@ -72,6 +72,8 @@ class Estimators:
         self._keep_none: dict[str, float] = {}
         # Endpoints that are being told.
         self._telling: dict[str, asyncio.Task[dict[str, tuple[int | None, ...]]]] = {}
+        # By cluster, what was told last of when its workloads end, and how.
+        self._told: dict[str, tuple[Sequence[Departure], pb.Endings]] = {}
         # By address, what was wrong when it was asked last, which is logged when it changes.
         self._troubles: dict[str, str] = {}
 
@@ -125,13 +127,24 @@ class Estimators:
                 gang,
                 assumed.get(alone, ()),
                 want_placement,
-                None if endings is None else _endings(endings.get(alone, ()), of_choice),
+                None if endings is None else self._endings(alone, endings.get(alone, ()), of_choice),
             )
             for (address, alone), names in asked.items()
         ]
         for answers in await asyncio.gather(*calls):
             rooms.update((room.cluster, room) for room in answers)
         return tuple(rooms[cluster] for cluster in clusters)
+
+    def _endings(self, cluster: str, endings: Sequence[Departure], of_choice: bool) -> pb.Endings:
+        """When its workloads end, as a message: the same for all questions of one turn when they fit, as it
+        is of thousands. Whom to end is a question of its own for each.
+        """
+        if of_choice:
+            return _endings(endings, of_choice)
+        told = self._told.get(cluster)
+        if told is None or told[0] is not endings:
+            told = self._told[cluster] = (endings, _endings(endings, of_choice))
+        return told[1]
 
     async def bound(
         self, asked: Mapping[str, Sequence[WorkloadReference]]

@@ -11,7 +11,7 @@ queue may still use all that it does not lend, because no queue outside can have
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -199,14 +199,14 @@ class Ledger:
                 kept += balance - lending[node]
         return amount
 
-    def bounds_at(self, path: tuple[int, ...], cell: Cell) -> list[int]:
-        """By node of a path, how much more its queue may take as far as the limits of that node go; the least
-        of them is what is `available_at`.
+    def bounds_at(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int] = ()) -> list[int]:
+        """By node of a path, how much more its queue may take as far as the limits of that node go, once
+        their balances have risen by so much; the least of them is what is `available_after`.
         """
         balances, _, borrowing, lending = self._columns[cell]
         bounds, kept = [], 0
-        for node in path:
-            balance = balances[node]
+        for node, rise in zip(path, rises or repeat(0), strict=False):
+            balance = balances[node] + rise
             bounds.append(kept + max(0, balance + borrowing[node]))
             kept += max(0, balance - lending[node])
         return bounds
@@ -219,6 +219,19 @@ class Ledger:
         for node in path:
             amount -= min(amount, max(0, balances[node] - lending[node]))
         return amount
+
+    def is_barred(self, path: tuple[int, ...], cell: Cell, amount: int, bars: Mapping[int, int]) -> bool:
+        """Whether of what is charged to the first node of a path more reaches any than its bar."""
+        balances, _, _, lending = self._columns[cell]
+        for node in path:
+            if amount > bars.get(node, amount):
+                return True
+            kept = balances[node] - lending[node]
+            if kept > 0:
+                if kept >= amount:
+                    return False
+                amount -= kept
+        return False
 
     def available_after(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int]) -> int:
         """`available_at`, once the balances of the path's nodes have risen by so much."""
@@ -237,16 +250,6 @@ class Ledger:
         """
         balances, _, borrowing, _ = self._columns[cell]
         return [(node, lack) for node in path if (lack := amount - balances[node] - borrowing[node]) > 0]
-
-    def raise_to(self, path: tuple[int, ...], cell: Cell, rises: Sequence[int], freed: int) -> None:
-        """So much has been given back in all, by which the balances of one path have risen. Of a fork that is
-        asked about this path alone: the others are left as they are.
-        """
-        self._own_column(cell)
-        self._totals[cell] = self._totals.get(cell, 0) - freed
-        balances = self._columns[cell].balances
-        for node, rise in zip(path, rises, strict=True):
-            balances[node] += rise
 
     def balances(self, path: tuple[int, ...], cell: Cell) -> list[int]:
         """Of the nodes of a path, as of `balance`."""
@@ -288,12 +291,14 @@ class Ledger:
                 kept += balance - lending[node]
         return found
 
-    def unborrowed(self, queue: str, cell: Cell) -> int:
-        """What more the queue may be charged before it, or a queue above it, would borrow; 0 if one does."""
+    def unborrowed(self, queue: str, cell: Cell, rises: Sequence[int] = ()) -> int:
+        """What more the queue may be charged before it, or a queue above it, would borrow; 0 if one does.
+        ``rises``: once the balances of its path's nodes have risen by so much.
+        """
         balances, _, _, lending = self._columns[cell]
         amount, kept = UNLIMITED, 0
-        for node in self.tree.paths.get(queue, ()):
-            balance = balances[node]
+        for node, rise in zip(self.tree.paths.get(queue, ()), rises or repeat(0), strict=False):
+            balance = balances[node] + rise
             amount = min(amount, kept + max(0, balance))
             if balance > lending[node]:
                 kept += balance - lending[node]

@@ -116,9 +116,12 @@ class Displacing:
             own, other = self._apart(queue)
             share = ledger.share_of(own)
             while (one := first.next(queue)) is not None:
-                if share <= self._share_without(one, other):
-                    yield self._taken(first.pop(queue), Relation.SHARE)
+                self.take(one)
+                if share <= ledger.share_of(other):
+                    first.pop(queue)
+                    yield Victim(one, Relation.SHARE)
                     break
+                self.put_back(one)
                 later.append(first.pass_over(queue))
         second = _Targets(ledger, self._preemptor, lines_of(later), self._pods)
         for queue in second.queues():
@@ -163,13 +166,6 @@ class Displacing:
     def _taken(self, one: Candidate, relation: Relation) -> Victim:
         self.take(one)
         return Victim(one, relation)
-
-    def _share_without(self, one: Candidate, node: int) -> int:
-        self.take(one)
-        try:
-            return self._ledger.share_of(node)
-        finally:
-            self.put_back(one)
 
     def _apart(self, queue: int) -> tuple[int, int]:
         """The nodes right below the one that both queues have in common, the preemptor's first."""
@@ -229,11 +225,15 @@ class _Targets:
         self._ledger, self._preemptor, self._lines, self._gone = ledger, preemptor, lines, gone
         tree = ledger.tree
         self._path = tree.paths[preemptor.queue]
-        # By node above others, where to look below it; what is not there any more is passed over.
-        self._below: dict[int, set[int]] = {}
-        for path in (tree.paths[queue] for queue in lines.queues):
-            for node, above in () if tree.children(path[0]) else pairwise(path):
-                self._below.setdefault(above, set()).add(node)
+        # By node above others, where to look below it, in order; what is not there any more is passed over.
+        self._below: dict[int, dict[int, None]] = {}
+        pairs = (
+            pair
+            for path in (tree.paths[queue] for queue in lines.queues)
+            for pair in (() if tree.children(path[0]) else pairwise(path))
+        )
+        for node, above in sorted({*pairs}):
+            self._below.setdefault(above, {})[node] = None
         # Of each queue that was looked at the first, where that is known, and the others.
         self._first: dict[int, Candidate] = {}
         self._others: dict[int, Iterator[Candidate]] = {}
@@ -296,7 +296,7 @@ class _Targets:
         on, but for what the preemptor is in.
         """
         shares, leaf, inner = self._shares, _NOTHING, _NOTHING
-        for node in sorted(self._below[above]):
+        for node in [*self._below[above]]:
             share = shares.get(node)
             if share is None:
                 share = shares[node] = self._ledger.share_of(node)
@@ -317,7 +317,7 @@ class _Targets:
     def _leave(self, node: int) -> None:
         """Nothing at the node or below it is looked at again."""
         self._below.pop(node, None)
-        self._below.get(self._ledger.tree.parents[node], set()).discard(node)
+        self._below.get(self._ledger.tree.parents[node], {}).pop(node, None)
 
     def _is_sooner(self, queue: int, other: int) -> bool:
         first = (self._first[queue], self._first[other])

@@ -23,6 +23,7 @@ from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Looks
+from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.preemption.candidates import lacking
 from queue_dispatcher.turn.displaceable import Displaceable
 from queue_dispatcher.turn.plan_search import AGAIN_MS, PlanSearch, note_in_vain
@@ -128,18 +129,20 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[PlanSear
         del again[item_id]
     plans = state.displacements
     void = [item_id for item_id, one in plans.items() if one.is_void]
-    looking = {one.item.id for one in decision.preemptors} if void else set[str]()
-    for item_id in void:
-        if item_id not in looking:
-            state.give_up(item_id)
+    preemptors: Iterable[Waiter] = decision.preemptors
+    if void:
+        # Who has a plan that is void is looked at alone: while what is kept for it may come to nothing, more
+        # would go for others than have to.
+        preemptors = decision.preemptors.among(void)
+        looking = {one.item.id for one in preemptors}
+        for item_id in void:
+            if item_id not in looking:
+                state.give_up(item_id)
     going = {displaced.by for displaced in state.cache.ends.displaced_by.values()}
-    # Who has a plan that is void is looked at alone: while what is kept for it may come to nothing, more
-    # would go for others than have to.
     due = (
         one
-        for one in decision.preemptors
+        for one in preemptors
         if one.item.id not in going
-        and (not void or one.item.id in void)
         and (one.item.id not in again or (one.starts_in is not None and one.item.id not in plans))
         and _waits(state.cache, one.item)
     )

@@ -88,8 +88,8 @@ def test_a_path_that_has_risen_is_as_if_all_had_been_given_back(
         later.give_back(place, ((0, amount),))
     rises = [then - now for now, then in zip(before, later.balances(path, 0), strict=True)]
     assert ledger.available_after(path, 0, rises) == later.available(queue, 0)
-    raised = ledger.fork()
-    raised.raise_to(path, 0, rises, sum(amount for _, amount in ended))
-    assert raised.balances(path, 0) == later.balances(path, 0)
-    assert raised.totals.get(0, 0) == later.totals.get(0, 0)
+    assert ledger.bounds_at(path, 0, rises) == later.bounds_at(path, 0)
+    assert ledger.unborrowed(queue, 0, rises) == later.unborrowed(queue, 0)
+    for amount in range(1, 12):
+        assert later.borrows_after(queue, ((0, amount),)) == (later.unborrowed(queue, 0) < amount)
     assert ledger.balances(path, 0) == before

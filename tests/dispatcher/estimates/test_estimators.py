@@ -171,6 +171,21 @@ def test_it_is_asked_when_it_fits_if_what_runs_there_ends_so() -> None:
     asyncio.run(scenario())
 
 
+def test_of_one_turn_or_another_each_question_is_told_its_own_endings() -> None:
+    async def scenario() -> None:
+        first, second = (Departure(RUNS, 7),), (Departure(RUNS, 8), Departure(LONG, 9))
+        async with serving(Canned({"m1": 0, "m2": 0})) as one:
+            settings = EstimatorSettings(dict.fromkeys(("m1", "m2"), one.address))
+            async with Estimators(settings) as estimators:
+                for cluster, ends in (("m1", first), ("m1", first), ("m2", first), ("m1", second)):
+                    await estimators.place([cluster], GANG, {}, endings={cluster: ends})
+                await estimators.place(["m1"], GANG, {}, endings={"m1": second}, of_choice=True)
+            told = [([of.at_ms for of in each.endings.endings], each.endings.of_choice) for each in one.asked]
+            assert told == [([7], False)] * 3 + [([8, 9], False), ([8, 9], True)]
+
+    asyncio.run(scenario())
+
+
 def test_of_what_ends_last_no_more_is_told_than_an_estimator_reads() -> None:
     async def scenario() -> None:
         ends = tuple(Departure(replace(RUNS, name=f"j{number}"), 20_000 - number) for number in range(10_001))
