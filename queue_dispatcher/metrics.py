@@ -110,11 +110,6 @@ class DispatcherMetrics:
         self._cycle_errors = Counter(
             f"{_P}cycle_errors_total", "Cycles that failed by a defect", registry=registry
         )
-        self._bad_objects = counter(
-            f"{_P}bad_objects_total",
-            "Objects, or parts of them, that could not be understood",
-            "resource",
-        )
         self._watches = WatchCounters(declared, _OWN).of()
 
     def admitted(self, queue: str, service_class: str, waited_s: float, *, passes: bool = False) -> None:
@@ -183,10 +178,6 @@ class DispatcherMetrics:
     def cycle_error(self) -> None:
         """A cycle failed by a defect of ours."""
         self._cycle_errors.inc()
-
-    def bad_object(self, resource: str) -> None:
-        """An object, or a part of it, was not understood; the rest counts."""
-        self._bad_objects(resource).inc()
 
     def reflector(self) -> ReflectorMetrics:
         """The counters that reflectors use, each naming its resource."""
