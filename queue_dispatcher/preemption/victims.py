@@ -117,7 +117,7 @@ class Displacing:
             share = ledger.share_of(own)
             while (one := first.next(queue)) is not None:
                 self.take(one)
-                if share <= ledger.share_of(other):
+                if self._is_fair(share, other):
                     first.pop(queue)
                     yield Victim(one, Relation.SHARE)
                     break
@@ -166,6 +166,10 @@ class Displacing:
     def _taken(self, one: Candidate, relation: Relation) -> Victim:
         self.take(one)
         return Victim(one, relation)
+
+    def _is_fair(self, share: int, node: int) -> bool:
+        """Whether who would have this share may take what was just taken from the node."""
+        return share <= self._ledger.share_of(node)
 
     def _apart(self, queue: int) -> tuple[int, int]:
         """The nodes right below the one that both queues have in common, the preemptor's first."""

@@ -131,8 +131,8 @@ def anybody(preemptor: Preemptor, one: Candidate, cells: object) -> bool:
 class Shareless(Displacing):
     """Whose share is larger goes as well."""
 
-    def _share_without(self, one: Candidate, node: int) -> int:
-        return 1 << 60
+    def _is_fair(self, share: int, node: int) -> bool:
+        return True
 
     def may_return(self, one: Candidate, beside: Iterable[Candidate] = ()) -> bool:
         return False

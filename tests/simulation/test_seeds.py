@@ -1,4 +1,4 @@
-"""Two hundred stories drawn by chance: the laws hold in each."""
+"""A hundred and twenty stories drawn by chance: the laws hold in each."""
 
 import logging
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from tests.simulation.draw import draw
 from tests.simulation.known import Broken
 from tests.simulation.play import play
 
-SEEDS = 200
-PER_TEST = 20
+SEEDS = 120
+PER_TEST = 10
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))

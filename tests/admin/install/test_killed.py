@@ -16,7 +16,7 @@ from tests.admin.install.fleet import BINDINGS, SETTINGS, Fleet, binding, fleet
 
 SHARES = 4
 """Into how many tests the writes are dealt out, so that they can run side by side."""
-SAMPLE, SWITCH_SAMPLE = 24, 5
+SAMPLE, SWITCH_SAMPLE = 12, 4
 """At how many writes, drawn with a fixed seed: every one would take too long, and many are alike."""
 POLICIES = replace(SETTINGS, hold=Hold.POLICIES)
 SWITCHES = [(SETTINGS, POLICIES), (POLICIES, SETTINGS)]
