@@ -4,7 +4,7 @@ Thousands of queues are held back by the same few reservations, each of which is
 these leave is worked out once, node by node, and not for each queue.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
@@ -17,14 +17,11 @@ class Bars:
         self._quota: dict[Cell, dict[int, int]] = {}
         self._free: dict[Cell, int] = {}
 
-    def add_quota(self, path: tuple[int, ...], cell: Cell, left: Iterable[int]) -> None:
-        """Of the quota of each node of a path, so much."""
+    def add_quota(self, cell: Cell, left: Mapping[int, int]) -> None:
+        """Of the quota of each of these nodes, so much."""
         bars = self._quota.setdefault(cell, {})
-        least: int | None = None
-        for node, amount in zip(reversed(path), reversed([*left]), strict=True):
-            # What is felt at a node is felt by all above it, and may be no more than any of them leaves.
-            least = amount if least is None else min(least, amount)
-            bars[node] = min(bars.get(node, least), least)
+        for node, amount in left.items():
+            bars[node] = min(bars.get(node, amount), amount)
 
     def add_free(self, cell: Cell, left: int) -> None:
         """Of what is there, so much."""

@@ -10,29 +10,30 @@ from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import UNLIMITED
 
 _SHORTEST_MS: Final = 1
 
 
 @dataclass(slots=True)
 class Kept:
-    """What others may take beside one reservation without delaying it: of the ``quota`` of each node of
-    ``path``, that of its queue up to the root, and of what is there (``free``), by cell. Cells left out are
-    not touched by it.
+    """What others may take beside one reservation without delaying it: of the ``quota`` of each node from the
+    ``root`` of its tree down to its queue, no more than of any above it, and of what is there (``free``), by
+    cell. Cells left out are not touched by it.
 
     ``is_passed``: by whoever ends before it can start; not once something has taken of that for which nobody
     knows an end.
     """
 
     reservation: Reservation
-    path: tuple[int, ...]
-    quota: dict[Cell, list[int]]
+    root: int
+    quota: dict[Cell, dict[int, int]]
     free: dict[Cell, int]
     is_passed: bool = True
 
     def is_near(self, root: int) -> bool:
         """Whether it may keep anything from queues of the tree with this root."""
-        return self.path[-1] == root or bool(self.free)
+        return self.root == root or bool(self.free)
 
     def is_passed_by(self, runtime_ms: int | None, now_ms: int) -> bool:
         """Whether what would run for so long at the most may use what is kept."""
@@ -103,10 +104,11 @@ class KeptRoom:
             is_behind = not one.is_claimed and priority < one.rank[0]
             if is_behind or kept.is_passed_by(_SHORTEST_MS, self._now_ms):
                 continue
+            # None of those near is of a queue that asks.
             is_entitled = not borrows and not one.is_claimed
             if not is_entitled:
                 for cell, left in kept.quota.items():
-                    bars.add_quota(kept.path, cell, left)
+                    bars.add_quota(cell, left)
             if not (is_entitled and one.borrows):
                 for cell, free in kept.free.items():
                     bars.add_free(cell, free)
@@ -116,9 +118,9 @@ class KeptRoom:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
         cells and goes first by the order of queues.
         """
-        has_claim = item in self._claimed
+        has_claim, is_owner = item in self._claimed, not self._ledger.borrows_after(queue, charge)
         return any(
-            not self._is_entitled(kept, queue, charge)
+            not (is_owner and kept.reservation.yields_to_owner(queue))
             and kept.reservation.item.id != item
             and not kept.reservation.is_behind(queue, rank, has_claim=has_claim)
             and not {cell for cell, _ in charge}.isdisjoint(kept.quota)
@@ -141,7 +143,10 @@ class KeptRoom:
                 break
             if kept.is_passed_by(runtime_ms, self._now_ms):
                 continue
-            if runtime_ms is None and any(self._lacks(kept, path, *pair) for pair in charge):
+            if runtime_ms is None and any(
+                amount > kept.free.get(cell, amount) or self._exceeds(kept, path, cell, amount)
+                for cell, amount in charge
+            ):
                 # When it can start then, nobody knows.
                 kept.is_passed = False
             self._take(kept, path, charge)
@@ -171,10 +176,14 @@ class KeptRoom:
         for cell, amount in charge:
             if cell in kept.free:
                 kept.free[cell] = max(0, kept.free[cell] - amount)
-            if cell in kept.quota:
-                level, reaches = self._reaching(kept, path, cell, amount)
-                quota = kept.quota[cell]
-                quota[level:] = [max(0, left - reaches) for left in quota[level:]]
+            quota = kept.quota.get(cell, {})
+            # What the branch of the other one has for itself alone is nobody else's.
+            meets = next((at for at, node in enumerate(path) if node in quota), None)
+            if meets is None:
+                continue
+            reaches, least = self._ledger.reaching(path[:meets], cell, amount), UNLIMITED
+            for node, left in quota.items():
+                least = quota[node] = min(least, max(0, left - reaches) if node in path else left)
 
     def _delayed(
         self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
@@ -184,7 +193,7 @@ class KeptRoom:
         for kept in self._binding(item, queue, path[-1], rank, runtime_ms):
             if borrows is None:
                 borrows = self._ledger.borrows_after(queue, charge)
-            is_entitled = not borrows and _may_be_entitled(kept, queue)
+            is_entitled = not borrows and kept.reservation.yields_to_owner(queue)
             for cell, amount in charge:
                 if not is_entitled and self._exceeds(kept, path, cell, amount):
                     return kept
@@ -230,33 +239,7 @@ class KeptRoom:
             near = self._near[root] = [kept for kept in self._kept if kept.is_near(root)]
         return near
 
-    def _lacks(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> bool:
-        """Whether it would lack some if the queue at the beginning of a path took so much."""
-        return amount > kept.free.get(cell, amount) or self._exceeds(kept, path, cell, amount)
-
     def _exceeds(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> bool:
         """Whether the queue at the beginning of a path would take more quota than is left beside it."""
         quota = kept.quota.get(cell)
-        if quota is None or amount <= min(quota):
-            return False
-        level, reaches = self._reaching(kept, path, cell, amount)
-        return any(reaches > left for left in quota[level:])
-
-    def _reaching(self, kept: Kept, path: tuple[int, ...], cell: Cell, amount: int) -> tuple[int, int]:
-        """From which of its nodes on a charge to the queue at the beginning of another path is felt, and how
-        much of it: what the branch of that one has for itself alone is nobody else's.
-        """
-        level = next((at for at, node in enumerate(kept.path) if node in path), None)
-        if level is None:
-            return len(kept.path), 0
-        return level, self._ledger.reaching(path[: path.index(kept.path[level])], cell, amount)
-
-    def _is_entitled(self, kept: Kept, queue: str, charge: Charge) -> bool:
-        """Who takes only what its own queue owns waits for no other queue's reservation, but for what others
-        were displaced for: that is as good as used, and whoever owns it takes it back in its turn.
-        """
-        return _may_be_entitled(kept, queue) and not self._ledger.borrows_after(queue, charge)
-
-
-def _may_be_entitled(kept: Kept, queue: str) -> bool:
-    return not kept.reservation.is_claimed and kept.reservation.item.queue != queue
+        return quota is not None and self._ledger.is_barred(path, cell, amount, quota)

@@ -78,11 +78,11 @@ class Reservation:
             return rank < self.rank
         return not self.is_claimed and (has_claim or rank[0] < self.rank[0])
 
-    def is_lent(self, queue: str) -> bool:
-        """Whether an item of a queue that takes only what its queue owns is not held back by it: it would
-        borrow what that one gets back, but what others were displaced for is as good as used.
+    def yields_to_owner(self, queue: str) -> bool:
+        """Whether who takes only what a queue owns waits for it for no quota, nor for anything where it would
+        borrow. What others were displaced for is as good as used, and whoever owns it takes it back in turn.
         """
-        return self.borrows and not self.is_claimed and self.item.queue != queue
+        return not self.is_claimed and self.item.queue != queue
 
     def is_apart_from(self, other: "Reservation") -> bool:
         """Whether others are displaced for both, in different clusters: each was reckoned with what is made
@@ -161,7 +161,9 @@ class Reservations:
         """Those that an item of the queue may use as well if it takes only what its queue owns."""
         found = self._lent.get(queue)
         if found is None:
-            found = frozenset(one.item.id for one in self.made if one.cluster and one.is_lent(queue))
+            found = frozenset(
+                one.item.id for one in self.made if one.cluster and one.borrows and one.yields_to_owner(queue)
+            )
             self._lent[queue] = found
         return found
 

@@ -183,7 +183,7 @@ class Reserving:
         """The item is admitted, and about to be charged so."""
         for one in self.kept:
             if one.reservation.item.id == item.id:
-                self._count(one.path[-1], one.reservation.alternative, -1)
+                self._count(one.root, one.reservation.alternative, -1)
         self.kept.taken(item.id, item.queue, rank, runtime_ms, way)
         for cell, amount in way.charge:
             if runtime_ms is None:
@@ -361,7 +361,9 @@ class Reserving:
             bounds = held.bounds_at(path, cell, back.rises)
             # What it lacks below comes back below, and so to all above.
             needs = accumulate(bounds[:-1], min, initial=amount)
-            quota[cell] = [max(0, bound - need) for bound, need in zip(bounds, needs, strict=True)]
+            lefts = [max(0, bound - need) for bound, need in zip(bounds, needs, strict=True)]
+            # What is felt at a node is felt by all above it, and may be no more than any of them leaves.
+            quota[cell] = dict(zip(reversed(path), accumulate(reversed(lefts), min), strict=True))
             if not cluster and cell in self._capacity:
                 free[cell] = max(0, self._free(held, cell) + back.freed - amount)
         reservation = Reservation(
@@ -378,7 +380,7 @@ class Reserving:
             item.id in self._claims,
             any(amount > held.unborrowed(item.queue, cell, later[cell].rises) for cell, amount in way.charge),
         )
-        return _Plan(starts_ms, is_possible, Kept(reservation, path, quota, free))
+        return _Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free))
 
     def _starts(
         self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amount: int, *, has_cluster: bool

@@ -1,5 +1,6 @@
 """What reservations leave node by node is what they leave to each queue."""
 
+from itertools import accumulate
 from random import Random
 
 import pytest
@@ -69,6 +70,10 @@ def kept(rng: Random, ledger: Ledger, name: str, item_id: str) -> Kept:
         borrows=rng.random() < 0.5,
     )
     path = ledger.tree.paths[name]
-    quota = {cell(one): [rng.randrange(4) for _ in path] for one in CELLS if rng.randrange(3)}
+    quota = {
+        cell(one): dict(zip(reversed(path), accumulate((rng.randrange(4) for _ in path), min), strict=True))
+        for one in CELLS
+        if rng.randrange(3)
+    }
     free = {cell(one): rng.randrange(4) for one in CELLS if not rng.randrange(3)}
-    return Kept(reservation, path, quota, free)
+    return Kept(reservation, path[-1], quota, free)
