@@ -4,7 +4,7 @@ The day of `benchmarks.ordinary_day`, in which more than twice as much comes as 
 each way to set up its queues: how long half of the small work (up to 6 GPUs) and half of the large work
 (whole nodes and gangs) waits, how much of the fleet is in use while work waits and more comes, and how many
 of the workloads never start although nothing more comes. There is no more room by any rule: where large work
-waits less, small work waits more.
+waits less, small work waits more. `benchmarks.karmada` plays a row on a real Karmada.
 """
 
 import argparse
@@ -50,27 +50,69 @@ ROWS: Final = (
 )
 
 
-def case_of(row: Row, seeds: Sequence[int], busy: int = BUSY) -> Case:
-    """The days of these seeds, played until all has started."""
-    days = [day(seed, rules=row.rules, busy=busy, to_the_end_ms=ENDS_WITHIN_MS) for seed in seeds]
-    small, large = (_median_s(days, is_small=is_small) for is_small in (True, False))
-    never = sum(one.started_ms is None for seen in days for one in seen.workloads)
-    return Case(
-        row.label,
-        [
+def row_of(text: str) -> Row:
+    """The one with this label, or the only one with this in its label.
+
+    Raises ArgumentTypeError, which says what there is to choose from.
+    """
+    found = [row for row in ROWS if row.label == text] or [row for row in ROWS if text in row.label]
+    if len(found) == 1:
+        return found[0]
+    stated = f"{text!r} is in {'several' if found else 'none'}"
+    choices = "; ".join(row.label for row in found or ROWS)
+    raise argparse.ArgumentTypeError(
+        f"expected a label of day_rules, or what is in one alone; {stated}: {choices}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How long one workload waited; until it was last looked at if it has not started."""
+
+    is_small: bool
+    for_s: float
+    has_started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a day went, or several. ``used``: the share of the GPUs in use while work waited and more came."""
+
+    waited: Sequence[Waited]
+    used: float
+
+    def figures(self) -> list[Figure]:
+        """Of a row."""
+        small, large = (
+            statistics.median(one.for_s for one in self.waited if one.is_small == is_small)
+            for is_small in (True, False)
+        )
+        never = sum(not one.has_started for one in self.waited)
+        return [
             Figure("small", small, "s"),
             Figure("large", large, "s"),
             Figure("large to small", large / max(small, 0.5), "x"),
-            Figure("in use while work waits", 100 * statistics.fmean(seen.used for seen in days), "%"),
-            Figure("never started", never, ""),
+            Figure("in use while work waits", 100 * self.used, "%"),
+            Figure("not started", never, ""),
+        ]
+
+
+def outcome_of(days: Sequence[Day]) -> Outcome:
+    """Of simulated days, together."""
+    return Outcome(
+        [
+            Waited(one.size in SMALL, seen.wait_s(one), one.started_ms is not None)
+            for seen in days
+            for one in seen.workloads
         ],
+        statistics.fmean(seen.used for seen in days),
     )
 
 
-def _median_s(days: Sequence[Day], *, is_small: bool) -> float:
-    return statistics.median(
-        seen.wait_s(one) for seen in days for one in seen.workloads if (one.size in SMALL) == is_small
-    )
+def case_of(row: Row, seeds: Sequence[int], busy: int = BUSY) -> Case:
+    """The days of these seeds, played until all has started."""
+    days = [day(seed, rules=row.rules, busy=busy, to_the_end_ms=ENDS_WITHIN_MS) for seed in seeds]
+    return Case(row.label, outcome_of(days).figures())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

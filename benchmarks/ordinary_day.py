@@ -86,6 +86,11 @@ class Rules:
     owns_all: bool = False
     times: float = 0.0
 
+    @property
+    def quotas(self) -> dict[str, int]:
+        """GPUs that each team owns."""
+        return {team: GPUS if self.owns_all else gpus for team, gpus in TEAMS.items()}
+
 
 COMES_UP_WITHIN_MS: Final = 10_000
 """Added to what people say, as a limit counts from the release."""
@@ -95,7 +100,9 @@ COMES_UP_WITHIN_MS: Final = 10_000
 class Submitted:
     """One workload of the day. ``started_ms``: when all its pods had been running, None while not.
 
-    ``used``: GPUs of its pods, added up over the looks at which work waited.
+    ``created_ms``: as drawn, after the first of all is created; once submitted, by the clock of the fleet.
+    ``limit_ms``: for how long it may run, as it says itself; 0 if it says nothing. ``used``: GPUs of its
+    pods, added up over the looks at which work waited.
     """
 
     size: Size
@@ -117,13 +124,16 @@ class Submitted:
         return f"{self.team}/{self.name}-job"
 
     @property
+    def labels(self) -> dict[str, str]:
+        """What it says of itself, wherever it is submitted."""
+        return {MAX_RUNTIME: f"{self.limit_ms}ms"} if self.limit_ms else {}
+
+    @property
     def template(self) -> Obj:
         """The Job, as its team submits it."""
         made = job(self.name, self.team, pod_template({GPU: self.gpus}), pods=self.pods)
-        made["metadata"]["labels"][QUEUE] = self.team
+        made["metadata"]["labels"] = {QUEUE: self.team, **self.labels}
         made["metadata"]["annotations"] = fated(self.runs_ms)
-        if self.limit_ms:
-            made["metadata"]["labels"][MAX_RUNTIME] = f"{self.limit_ms}ms"
         return made
 
 
@@ -171,11 +181,12 @@ def day(
     mean_run_ms: int = MEAN_RUN_MS,
     until_ms: int = LOOKED_AT_MS,
     busy: int = BUSY,
+    preplaces: bool = True,
     guides: bool = True,
     rules: Rules | None = None,
     to_the_end_ms: int = 0,
 ) -> Day:
-    """The day of this seed; ``guides``: pods are told where to go in their cluster.
+    """The day of this seed; ``preplaces``: releases say in which cluster, ``guides``: and on which nodes.
 
     Then nothing more comes, and it is looked at until all has started, for ``to_the_end_ms`` at the most.
     """
@@ -183,32 +194,29 @@ def day(
     began_s = time.process_time()
     limits = Limits(report_ms=REPORT_MS)
     fleet = Fleet(
-        FLEET, seed=seed, dispatchers=2, limits=limits, scoring=scoring, start_ms=(0, 100), guides=guides
+        FLEET,
+        seed=seed,
+        dispatchers=2,
+        limits=limits,
+        scoring=scoring,
+        start_ms=(0, 100),
+        preplaces=preplaces,
+        guides=guides,
     )
     fleet.karmada.slow_down(busy)
     fleet.queue("company", gpus=0)
     kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
-    for team, gpus in TEAMS.items():
+    for team, gpus in rules.quotas.items():
         fleet.api.create("namespaces", {"metadata": {"name": team}})
-        owned = GPUS if rules.owns_all else gpus
-        fleet.queue(team, [team], gpus=owned, parent="company", **rules.spec)
+        fleet.queue(team, [team], gpus=gpus, parent="company", **rules.spec)
         fleet.api.create("propagationpolicies", policy("all", team, kinds, placed(groups=1)))
     fleet.start()
     fleet.wait(COMES_UP_MS)
     began_ms = fleet.now_ms + BEFORE_MS
-    before, of_day = drawn(random.Random(seed), mean_run_ms)
-    seen = Day(before, [])
-    if rules.times:
-        says = random.Random(f"limits {seed}")
-        for one in (*before, *of_day):
-            one.limit_ms = COMES_UP_WITHIN_MS + int(one.runs_ms * says.uniform(1.0, rules.times))
-    for number, one in enumerate(before):
-        _submit(fleet, one, began_ms - BEFORE_MS + number * BEFORE_MS // len(before))
-    for number, one in enumerate(of_day):
-        at_ms = began_ms + number * SUBMITTED_IN_MS // WORKLOADS
-        if at_ms < began_ms + until_ms:
-            seen.workloads.append(one)
-            _submit(fleet, one, at_ms)
+    before, of_day = drawn(seed, rules, mean_run_ms)
+    seen = Day(before, [one for one in of_day if one.created_ms < BEFORE_MS + until_ms])
+    for one in (*before, *seen.workloads):
+        _submit(fleet, one, fleet.now_ms + one.created_ms)
     fleet.wait(BEFORE_MS)
     while fleet.now_ms < began_ms + until_ms:
         fleet.wait(LOOK_MS)
@@ -231,8 +239,12 @@ def _submit(fleet: Fleet, one: Submitted, at_ms: int) -> None:
     fleet.timeline.at(EPOCH_MS + at_ms, submit)
 
 
-def drawn(rng: random.Random, mean_run_ms: int) -> tuple[list[Submitted], list[Submitted]]:
-    """The small ones that are there before the day begins, and those of the day, as they are submitted."""
+def drawn(seed: int, rules: Rules, mean_run_ms: int = MEAN_RUN_MS) -> tuple[list[Submitted], list[Submitted]]:
+    """The small ones that are there before the day begins, and those of the day, as they are submitted.
+
+    The day begins `BEFORE_MS` after the first of them was created.
+    """
+    rng, says = random.Random(seed), random.Random(f"limits {seed}")
 
     def submitted(name: str, size: Size) -> Submitted:
         pods, gpus = rng.choice(size.shapes)
@@ -247,7 +259,15 @@ def drawn(rng: random.Random, mean_run_ms: int) -> tuple[list[Submitted], list[S
         of_all = [size for size in SIZES for _ in range(size.of_200)]
         rng.shuffle(of_all)
         sizes += of_all
-    return before, [submitted(f"w{number:03}", size) for number, size in enumerate(sizes[:WORKLOADS])]
+    of_day = [submitted(f"w{number:03}", size) for number, size in enumerate(sizes[:WORKLOADS])]
+    for number, one in enumerate(before):
+        one.created_ms = number * BEFORE_MS // len(before)
+    for number, one in enumerate(of_day):
+        one.created_ms = BEFORE_MS + number * SUBMITTED_IN_MS // WORKLOADS
+    for one in (*before, *of_day):
+        if rules.times:
+            one.limit_ms = COMES_UP_WITHIN_MS + int(one.runs_ms * says.uniform(1.0, rules.times))
+    return before, of_day
 
 
 def _look(fleet: Fleet, seen: Day) -> None:

@@ -3,14 +3,14 @@
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from benchmarks import ordinary_day
 from benchmarks.karmada.play import WHOLE
 from benchmarks.karmada.seen import Submitted
 from benchmarks.karmada.ways import Fleet
-from tests.e2e.workloads import job, mixed_job_set
+from tests.e2e.workloads import job, labelled, mixed_job_set
 
 _GANGS: Final = 60
 _EVERY_S: Final = 3.0
@@ -20,28 +20,39 @@ _SMALL: Final = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A fleet, the quotas of its teams in GPUs, and what comes; see `play.play` for the rest, in seconds."""
+    """A fleet, the quotas of its teams in GPUs, more fields of their queues, and what comes.
+
+    See `play.play` for the rest, in seconds.
+    """
 
     fleet: Fleet
     quotas: Mapping[str, int]
     workloads: Sequence[Submitted]
     from_s: float
     until_s: float
+    to_the_end_s: float = 0.0
+    queues: Mapping[str, object] = field(default_factory=dict)
 
 
-def day(seed: int, until_s: float) -> Load:
-    """What `benchmarks.ordinary_day` draws of this seed, at the same times and on the same fleet."""
-    before, of_day = ordinary_day.drawn(random.Random(seed), ordinary_day.MEAN_RUN_MS)
+def day(seed: int, rules: ordinary_day.Rules, until_s: float, to_the_end_s: float = 0.0) -> Load:
+    """What `benchmarks.ordinary_day` draws of this seed: the same fleet, rules and moments."""
+    before, of_day = ordinary_day.drawn(seed, rules)
     before_s = ordinary_day.BEFORE_MS / 1000
-    every_s = ordinary_day.SUBMITTED_IN_MS / 1000 / ordinary_day.WORKLOADS
-    made = [_of_day(one, number * before_s / len(before)) for number, one in enumerate(before)]
-    made += [_of_day(one, before_s + number * every_s) for number, one in enumerate(of_day)]
-    return Load(ordinary_day.FLEET, ordinary_day.TEAMS, made, before_s, before_s + until_s)
+    return Load(
+        ordinary_day.FLEET,
+        rules.quotas,
+        [_of_day(one) for one in (*before, *of_day)],
+        before_s,
+        before_s + until_s,
+        to_the_end_s,
+        rules.spec,
+    )
 
 
-def _of_day(one: ordinary_day.Submitted, at_s: float) -> Submitted:
-    workload = job(one.name, one.pods, one.gpus, gang=one.pods > 1)
-    return Submitted(workload, one.team, one.size.name, {one.gpus: one.pods}, at_s, one.runs_ms / 1000)
+def _of_day(one: ordinary_day.Submitted) -> Submitted:
+    workload = labelled(job(one.name, one.pods, one.gpus, gang=one.pods > 1), one.labels)
+    pods = {one.gpus: one.pods}
+    return Submitted(workload, one.team, one.size.name, pods, one.created_ms / 1000, one.runs_ms / 1000)
 
 
 def tight(seed: int, until_s: float) -> Load:

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from benchmarks.karmada.job_sets import controlled, jobs_of
 from benchmarks.karmada.seen import Submitted, Sums, broken_gpus, states
+from fairway.kube.errors import NotFound
 from tests.e2e.plane import Plane
 from tests.e2e.tenant import Tenant
 
@@ -28,7 +30,10 @@ class Releases:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What was seen between the beginning and ``until_s`` of the monotonic clock."""
+    """What was seen between the beginning and ``until_s`` of the monotonic clock.
+
+    ``sums``: while more came.
+    """
 
     workloads: Sequence[Submitted]
     sums: Sums
@@ -42,17 +47,28 @@ class Played:
 
 
 async def play(
-    plane: Plane, teams: Mapping[str, Tenant], workloads: Sequence[Submitted], from_s: float, until_s: float
+    plane: Plane,
+    teams: Mapping[str, Tenant],
+    workloads: Sequence[Submitted],
+    from_s: float,
+    until_s: float,
+    to_the_end_s: float,
 ) -> Played:
-    """Counted from ``from_s`` until ``until_s`` after the beginning; what comes later is left out."""
+    """Counted from ``from_s`` until ``until_s`` after the beginning; what comes later is left out.
+
+    Then it is looked at until all that is counted has started, for ``to_the_end_s`` at the most.
+    """
     began_s = time.monotonic()
     sums = Sums()
     due = [one for one in workloads if one.at_s < until_s]
+    counted = [one for one in due if one.at_s >= from_s]
     async with controlled(plane.members.values(), plane.changes), asyncio.TaskGroup() as tasks:
         tasks.create_task(_submit(teams, due, began_s))
         ends: set[str] = set()
         last_s = began_s
-        while last_s < began_s + until_s:
+        while last_s < began_s + until_s or (
+            last_s < began_s + until_s + to_the_end_s and any(one.started_s is None for one in counted)
+        ):
             await asyncio.sleep(LOOK_S)
             now_s = time.monotonic()
             pods = {name: list(each.kubelet.pods.now.values()) for name, each in plane.members.items()}
@@ -63,11 +79,10 @@ async def play(
                 if one.started_s is not None and one.started_s + one.runs_s <= now_s and one.key not in ends:
                     ends.add(one.key)
                     tasks.create_task(_end(plane, teams[one.team], one))
-            if now_s >= began_s + from_s:
+            if now_s >= began_s + from_s and last_s < began_s + until_s:
                 broken = sum(broken_gpus(pods[name], plane.nodes[name]) for name in pods)
                 sums.add(now_s, now_s - last_s, due, found, broken, WHOLE)
             last_s = now_s
-    counted = [one for one in due if one.at_s >= from_s]
     return Played(counted, sums, last_s, _releases(teams, counted))
 
 
@@ -81,7 +96,9 @@ async def _submit(teams: Mapping[str, Tenant], due: Sequence[Submitted], began_s
 async def _end(plane: Plane, team: Tenant, one: Submitted) -> None:
     for name in jobs_of(one.workload):
         for member in plane.members.values():
-            await member.kubelet.finish(one.team, name)
+            # Whatever has run for longer than it said is gone.
+            with suppress(NotFound):
+                await member.kubelet.finish(one.team, name)
     if one.workload.kind != "Job":
         # Nobody in the cluster tells how its Jobs have ended.
         await team.delete(one.workload.binding)

@@ -13,18 +13,26 @@ _COMPANY: Final = "company"
 
 
 async def teams(
-    plane: Plane, quotas: Mapping[str, int], kinds: Sequence[Workload], placement: Obj
+    plane: Plane,
+    quotas: Mapping[str, int],
+    kinds: Sequence[Workload],
+    placement: Obj,
+    spec: Mapping[str, object],
 ) -> dict[str, Tenant]:
-    """By name. Quotas are in GPUs; all workloads of the kinds of these have the placement."""
+    """By name. Quotas are in GPUs; all workloads of the kinds of these have the placement.
+
+    ``spec``: more fields of each team's queue.
+    """
     client = plane.karmada.client
     await client.post(f"{FAIRWAY}/resourceflavors", _made("ResourceFlavor", _FLAVOR, {}), dict, STRICT)
-    await client.post(f"{FAIRWAY}/clusterqueues", _queue(_COMPANY, 0), dict, STRICT)
+    await client.post(f"{FAIRWAY}/clusterqueues", _queue(_COMPANY, 0, {}), dict, STRICT)
     made = {name: Tenant(plane, name) for name in quotas}
     for name, team in made.items():
         await team.begin_without_queue()
         await team.queueing("enabled")
         local = _made("LocalQueue", LOCAL_QUEUE, {"clusterQueue": name})
-        await client.post(f"{FAIRWAY}/clusterqueues", _queue(name, quotas[name], _COMPANY), dict, STRICT)
+        queue = _queue(name, quotas[name], {"parent": _COMPANY, **spec})
+        await client.post(f"{FAIRWAY}/clusterqueues", queue, dict, STRICT)
         await client.post(f"{FAIRWAY}/namespaces/{name}/localqueues", local, dict, STRICT)
         for each in kinds:
             path = f"{POLICIES}/namespaces/{name}/propagationpolicies"
@@ -32,10 +40,10 @@ async def teams(
     return made
 
 
-def _queue(name: str, gpus: int, parent: str = "") -> Obj:
+def _queue(name: str, gpus: int, spec: Mapping[str, object]) -> Obj:
     flavors = [{"name": _FLAVOR, "resources": [{"name": GPU, "nominalQuota": str(gpus)}]}]
-    spec: Obj = {"resourceGroups": [{"coveredResources": [GPU], "flavors": flavors}]}
-    return _made("ClusterQueue", name, {**spec, "parent": parent} if parent else spec)
+    groups = [{"coveredResources": [GPU], "flavors": flavors}]
+    return _made("ClusterQueue", name, {"resourceGroups": groups, **spec})
 
 
 def _made(kind: str, name: str, spec: Obj) -> Obj:

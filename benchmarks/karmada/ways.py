@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from benchmarks import ordinary_day
 from benchmarks.report import Figure
 from tests.e2e import assets, plane
 from tests.e2e.breaking import restarted
@@ -36,6 +37,20 @@ FLAGS: Final[Mapping[Way, Sequence[str]]] = {
     Way.KARMADA: ("--placement=karmada", "--guidance=false"),
 }
 """Of the dispatchers."""
+
+
+def simulated(
+    way: Way, seed: int, rules: ordinary_day.Rules, until_s: float, to_the_end_s: float
+) -> ordinary_day.Day:
+    """The ordinary day as the simulation plays it this way; see `ordinary_day.day`."""
+    return ordinary_day.day(
+        seed,
+        preplaces=way is not Way.KARMADA,
+        guides=way is Way.GUIDED,
+        rules=rules,
+        until_ms=round(until_s * 1000),
+        to_the_end_ms=round(to_the_end_s * 1000),
+    )
 
 
 @asynccontextmanager

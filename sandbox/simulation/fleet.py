@@ -26,7 +26,8 @@ FLAVOR = "gpus"
 class Fleet:
     """``gpus``: of the nodes of each member. ``dispatchers``: how many; without any, ``hold`` may hold.
 
-    ``asks``: whether karmada-scheduler asks the estimators; a dispatcher does.
+    ``asks``: whether karmada-scheduler asks the estimators; a dispatcher does. ``preplaces``, ``guides``: see
+    `Replica`.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Fleet:
         scoring: Scoring = Scoring.LEAST_ALLOCATED,
         start_ms: tuple[int, int] = (50, 500),
         has_failover: bool = False,
+        preplaces: bool = True,
         guides: bool = True,
     ) -> None:
         rng = random.Random(seed)
@@ -78,6 +80,7 @@ class Fleet:
                     decoder,
                     chance(),
                     estimators=self.estimators,
+                    preplaces=preplaces,
                     guides=guides,
                 )
         if hold is not None:
