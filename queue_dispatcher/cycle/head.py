@@ -17,13 +17,14 @@ from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey, class_key
 from queue_dispatcher.cycle.bounds import Bounds
 from queue_dispatcher.cycle.deadlines import after_ms
+from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.refused import Refused
-from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservation, Reservations
 from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
 from queue_dispatcher.cycle.waiter import Line, Waiter, since_ms
@@ -45,6 +46,7 @@ class QueueHead:
         "_ahead",
         "_aside",
         "_at_ms",
+        "_bounds",
         "_headroom",
         "_holding",
         "_is_begun",
@@ -84,7 +86,8 @@ class QueueHead:
         "state",
     )
 
-    def __init__(self, state: QueueState, headroom: Headroom) -> None:
+    def __init__(self, state: QueueState, headroom: Headroom, bounds: Bounds) -> None:
+        """``bounds``: those of its tree, lowered to within which it stays what it is."""
         self.name = state.name
         self.path = headroom.ledger.tree.paths[state.name]
         self.state = state
@@ -95,6 +98,7 @@ class QueueHead:
         self.looked = 0
         self._left = QueueHeadroom(headroom, state.name)
         self._headroom = headroom
+        self._bounds = bounds
         # What the head was found by, beside what was read of the headroom, and how.
         self._version: object = None
         self._at_ms = 0
@@ -129,20 +133,34 @@ class QueueHead:
         self.refused = Refused(state, self._left, (), (), is_aged=False)
         self._restart()
 
+    def is_kept(
+        self, state: QueueState, headroom: Headroom, flows: Flows, reservations: Reservations, now_ms: int
+    ) -> bool:
+        """Whether the head plainly stays as it was found, as most do; see `keep_or_find`."""
+        if (
+            self.state is not state
+            or self._version is not state.pending.version
+            or not self._at_ms <= now_ms < self._until_ms
+            or not self._left.is_quiet(self.first, self._bounds, flows)
+        ):
+            return False
+        before = self._reservations
+        if before is not reservations:
+            if self._passed or self._lent is not None or reservations.of(self.name) or before.of(self.name):
+                return False
+            self._reservations = reservations
+        self._headroom = headroom
+        self._at_ms = now_ms
+        return True
+
     def keep_or_find(
-        self,
-        state: QueueState,
-        headroom: Headroom,
-        reservations: Reservations,
-        now_ms: int,
-        bounds: Bounds,
+        self, state: QueueState, headroom: Headroom, reservations: Reservations, now_ms: int
     ) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
-        ``bounds``: those of its tree, lowered to within which it stays what it is. Answers whether it was
-        looked for, which it is whenever what waits, or its order, has changed.
+        Answers whether it was looked for, which it is whenever what waits, or its order, has changed.
         """
-        pending, left = state.pending, self._left
+        pending, left, bounds = state.pending, self._left, self._bounds
         is_line_same = (
             self._version is pending.version
             and (self.state is state or self.state == state)
@@ -288,18 +306,37 @@ class QueueHead:
         changes = self._headroom.changes
         if self.looked != changes:
             self.looked = changes
-            self.fit = None if self.is_done or self._is_held_back() else self._find()
+            if self._is_still_found():
+                self.fit = self.found
+            else:
+                self.fit = None if self.is_done or self._is_held_back() else self._find()
         return self.fit
 
+    def _is_still_found(self) -> bool:
+        """Whether the head is what was found, as nothing has been taken and no reservation refuses it."""
+        headroom, found = self._headroom, self.found
+        if found is None or self._is_touched or headroom.is_taken or self.state.sharing is not None:
+            return False
+        reserving = headroom.reserving
+        return reserving is None or not reserving.kept or self._refusing(reserving, found) is None
+
+    def _refusing(self, reserving: Reserving, fit: Fit) -> Reservation | None:
+        """The reservation that the head would delay if it started so."""
+        return reserving.kept.refusing(
+            self.item.id, self.name, self.rank, self.key.runtime_ms, fit.alternative
+        )
+
     def _is_held_back(self) -> bool:
-        """Whether reservations leave nobody even the least that any of them needs, nor are there more to get.
+        """Whether quota and reservations leave nobody even the least that any of them needs, nor are there
+        more to get.
 
         This only saves asking each of them, as of many queues nobody passes for as long as they are full.
         """
         reserving, least = self._headroom.reserving, self.least
         if reserving is None or not least or self._is_strict or not self._peek():
             return False
-        if not reserving.kept.refuses_all(self.name, self.rank, least):
+        having = [charge for charge in least if not self._left.refuses((charge,))]
+        if having and not reserving.kept.refuses_all(self.name, self.rank, having):
             return False
         return not self.state.reserves or self._is_closed(reserving)
 
@@ -309,7 +346,8 @@ class QueueHead:
         flavors = {table.name(cell).flavor for cell in self.state.pending.backlog}
         return reserving.is_closed(self.name, flavors, self.state.reservation.depth)
 
-    def _may_reserve(self) -> bool:
+    @property
+    def may_reserve(self) -> bool:
         """Whether any of them may get a reservation by losing its room; False is certain."""
         reserving = self._headroom.reserving
         if not self._is_begun or not self.state.reserves or reserving is None:
@@ -408,12 +446,12 @@ class QueueHead:
             if fit is not None:
                 return fit
             if may_reserve is None:
-                may_reserve = self._may_reserve()
-            if not (self._is_strict or self._next or may_reserve) and self._left.refuses(self.least):
-                # Not even the least that any of them needs has room.
-                self._next = len(self._order)
-                self._is_touched = True
-                return None
+                may_reserve = self.may_reserve
+                if not (self._is_strict or may_reserve) and self._left.refuses(self.least):
+                    # Not even the least that any of them needs has room.
+                    self._next, self._moved = len(self._order), []
+                    self._is_touched = True
+                    return None
             if may_reserve:
                 self._reserve_late()
             is_first = self._is_strict and self._left.can_ever_admit(self.key.shape)
@@ -426,7 +464,7 @@ class QueueHead:
 
     def _fit(self) -> Fit | None:
         """How the head may start; None if it has no room, or it is kept for others."""
-        item, runtime_ms = self.item, self.key.runtime_ms
+        item = self.item
         if self.key.shape in self._short:
             return None
         self._left.has_asked = False
@@ -444,9 +482,7 @@ class QueueHead:
         reserving = self._headroom.reserving if self._is_begun else None
         if fit is None or reserving is None or not reserving.kept:
             return fit
-        way = fit.alternative
-        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, way)
-        return fit if refusing is None else None
+        return fit if self._refusing(reserving, fit) is None else None
 
     def _fit_through(self) -> Fit | None:
         """How it may start in the room that estimators keep for others, as far as it may use that."""

@@ -18,7 +18,7 @@ from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import FlavorFungibility
 from queue_dispatcher.cycle.assignment import Stuck, assign
 from queue_dispatcher.cycle.bounds import Bounds
-from queue_dispatcher.cycle.flows import Where, is_never
+from queue_dispatcher.cycle.flows import Flows, Where, is_never
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
 from queue_dispatcher.cycle.reasons import (
@@ -110,6 +110,15 @@ class QueueHeadroom:
         self._cells.clear()
         self._verdicts.clear()
         self._distances.clear()
+
+    def is_quiet(self, charge: Charge, bounds: Bounds, flows: Flows) -> bool:
+        """Whether it is plain that `is_unchanged` holds and all that was told is the same."""
+        return (
+            bounds.are_returned_kept
+            and (bounds.are_spent_kept or not (charge or self._distances))
+            and flows.is_possible_same
+            and (not flows.told or self._verdicts.isdisjoint(flows.told))
+        )
 
     def is_within(self, charge: Charge, bounds: Bounds) -> bool:
         """Whether the bounds alone tell that `is_unchanged` holds, but for what is told: who has no room does
