@@ -11,6 +11,7 @@ set up (`PendingQueue.version`, `QueueState`), the time, or what `QueueHeadroom`
 import heapq
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Final
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
@@ -29,6 +30,22 @@ from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
 from queue_dispatcher.cycle.waiter import Line, Waiter, since_ms
 from queue_dispatcher.ledger.cells import Charge
+
+
+@dataclass(slots=True)
+class Passes:
+    """What of others' reservations something was found through. ``passed``: by rank and time to run of what
+    the estimators have no room for, whose reservations it may use; ``lent``: whose it may use if it takes
+    only what is owned; None if that was not asked.
+    """
+
+    passed: dict[tuple[int, int | None], frozenset[str]] = field(default_factory=dict)
+    lent: frozenset[str] | None = None
+
+    @property
+    def are_any(self) -> bool:
+        """Whether any were asked about."""
+        return bool(self.passed) or self.lent is not None
 
 
 class QueueHead:
@@ -53,12 +70,11 @@ class QueueHead:
         "_is_strict",
         "_is_touched",
         "_left",
-        "_lent",
         "_looked_into",
         "_moved",
         "_next",
         "_order",
-        "_passed",
+        "_passes",
         "_place",
         "_ranks",
         "_refusals",
@@ -94,6 +110,8 @@ class QueueHead:
         self.priority = state.priority
         self.found: Fit | None = None
         self.fit: Fit | None = None
+        self.blocked: tuple[ClassKey, Item] | None = None
+        self.changes_ms: int | None = None
         self.due_ms: int | None = None
         self.looked = 0
         self._left = QueueHeadroom(headroom, state.name)
@@ -123,10 +141,7 @@ class QueueHead:
         # The version of the queue's balances, and its share with what `found` is charged.
         self._share: tuple[int, int] | None = None
         self._reservations = NO_RESERVATIONS
-        # By rank and time to run of what the estimators have no room for, whose reservations it may use.
-        self._passed: dict[tuple[int, int | None], frozenset[str]] = {}
-        # Whose room it may use if it takes only what is owned; None if it was not asked.
-        self._lent: frozenset[str] | None = None
+        self._passes = Passes()
         # By how many classes were refused, who they are, as others find room and lose it again.
         self._refusals: dict[int, Refused] = {}
         self._holding: Sequence[Item] = ()
@@ -141,12 +156,12 @@ class QueueHead:
             self.state is not state
             or self._version is not state.pending.version
             or not self._at_ms <= now_ms < self._until_ms
-            or not self._left.is_quiet(self.first, self._bounds, flows)
+            or not self._left.reads.is_quiet(self.first, self._bounds, flows)
         ):
             return False
         before = self._reservations
         if before is not reservations:
-            if self._passed or self._lent is not None or reservations.of(self.name) or before.of(self.name):
+            if self._passes.are_any or reservations.of(self.name) or before.of(self.name):
                 return False
             self._reservations = reservations
         self._headroom = headroom
@@ -172,34 +187,38 @@ class QueueHead:
         # Equal states may differ in what LocalQueues have used.
         self.state = self.refused.state = state
         self._at_ms = now_ms
-        if is_line_same and passes_same:
-            if left.is_within(self.first, bounds):
-                if left.is_told_the_same(headroom):
-                    return False
-            elif left.is_unchanged(headroom, self.first):
-                left.slack(self.first, bounds)
+        is_possible_same = left.is_possible_the_same(headroom)
+        is_same = is_line_same and passes_same and is_possible_same
+        if is_same and left.reads.is_told_the_same(headroom.flows):
+            if left.reads.is_within(self.first, bounds):
                 return False
-        are_waiters_same = is_line_same and left.is_possible_the_same(headroom)
-        left.look_anew(headroom)
+            if left.reads.is_unchanged(headroom, self.first):
+                left.reads.slack(self.first, bounds)
+                return False
+        self._look_for(is_line_same=is_line_same)
+        self._is_touched = False
+        self._share = None
+        left.reads.slack(self.first, bounds)
+        return True
+
+    def _look_for(self, *, is_line_same: bool) -> None:
+        """Find the head anew."""
+        now_ms, state = self._at_ms, self.state
         if not is_line_same:
-            self._version = pending.version
+            self._version = state.pending.version
             self._order_classes(now_ms)
+        are_waiters_same = self._left.look_anew(self._headroom) and is_line_same
         self._restart()
-        self._passed.clear()
-        self._lent = None
+        self._passes = Passes()
         self.found = self._find()
         self._ahead, self._aside = self._next, self._moved.copy()
-        held = (pending.get(one.item.id) for one in reservations.of(self.name))
+        held = (state.pending.get(one.item.id) for one in self._reservations.of(self.name))
         holding = [item for item in held if item is not None and item.due_ms <= now_ms]
         if not are_waiters_same or self._holding != holding:
             self._holding = holding
             self._refusals.clear()
         self._note_refused()
-        self._is_touched = False
-        self._share = None
         self.first = self.found.alternative.charge if self.found is not None else ()
-        left.slack(self.first, bounds)
-        return True
 
     def _note_refused(self) -> None:
         refused = self._refusals.get(self._ahead)
@@ -214,14 +233,22 @@ class QueueHead:
 
     def _passes_the_same(self, reservations: Reservations, now_ms: int) -> bool:
         """Whether others have reservations now than when it was found, and that changes nothing for it."""
+        passes = self._passes
         if reservations.of(self.name) or self._reservations.of(self.name):
             return False
-        if self._lent is not None and reservations.lent(self.name) != self._lent:
+        if passes.lent is not None and reservations.lent(self.name) != passes.lent:
             return False
         return all(
             reservations.passed_by(priority, runtime_ms, now_ms) == passed
-            for (priority, runtime_ms), passed in self._passed.items()
+            for (priority, runtime_ms), passed in passes.passed.items()
         )
+
+    def _return(self) -> None:
+        """To where it was when it was found."""
+        self._restart()
+        self._next, self._moved = self._ahead, self._aside.copy()
+        self._looked_into.update(one.key for *_, one in self._aside)
+        self._peek()
 
     def due_waiters(self, headroom: Headroom, now_ms: int, claims: AbstractSet[str]) -> Line | None:
         """Those that get reservations by now, before anything is taken; see `Refused.due`."""
@@ -269,10 +296,7 @@ class QueueHead:
     def end(self) -> None:
         """The cycle has ended, and the head is again as it was before."""
         if self._is_touched:
-            self._restart()
-            self._next, self._moved = self._ahead, self._aside.copy()
-            self._looked_into.update(one.key for *_, one in self._aside)
-            self._peek()
+            self._return()
         self._is_begun = False
 
     def hold(self, headroom: Headroom) -> None:
@@ -377,7 +401,9 @@ class QueueHead:
         """The first of a class was refused, and so would be those like it, but for whom others are displaced:
         what they leave is kept for one of them and is not for all.
         """
-        made = (one.item for one in self._reservations.of(self.name) if one.is_claimed)
+        if not (own := self._reservations.of(self.name)):
+            return
+        made = (one.item for one in own if one.is_claimed)
         claimed = {item.id for item in made if class_key(item) == refused.key}
         if not claimed:
             return
@@ -436,8 +462,8 @@ class QueueHead:
         self._taken = {}
         self._short.clear()
         self.is_done = False
-        self.blocked: tuple[ClassKey, Item] | None = None
-        self.changes_ms: int | None = None
+        self.blocked = None
+        self.changes_ms = None
 
     def _find(self) -> Fit | None:
         may_reserve: bool | None = None
@@ -490,8 +516,8 @@ class QueueHead:
         lent = reservations.lent(self.name)
         if not self._is_begun:
             passed = reservations.passed_by(self.rank[0], runtime_ms, self._at_ms)
-            self._passed[self.rank[0], runtime_ms] = passed
-            self._lent = lent
+            self._passes.passed[self.rank[0], runtime_ms] = passed
+            self._passes.lent = lent
         through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._at_ms)
         fit = self._left.can_admit_through(self.key.shape, through) if through else None
         if fit is None and not lent <= through:
