@@ -240,7 +240,7 @@ class Contest:
             tier += 1 if ledger.borrows_after(queue.name, charge) else 0
             share = queue.share(self._headroom, fit)
         tag = self._turns.tag(-priority, node)
-        return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
+        return (tier, -queue.state.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _sent_up(self, node: int, best: _Contender) -> _Contender:
         """The node's entry at its parent, with the best of its children.
