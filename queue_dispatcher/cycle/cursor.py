@@ -71,14 +71,6 @@ class Cursor:
             and self.now_ms <= now_ms < self._until_ms
         )
 
-    def is_plainly_lined_up(self, state: QueueState, now_ms: int) -> bool:
-        """As that, as far as one look tells."""
-        return (
-            self.state is state
-            and self._version is state.pending.version
-            and self.now_ms <= now_ms < self._until_ms
-        )
-
     def line_up(self) -> None:
         """Put them in order as of ``now_ms``."""
         pending, ageing, now_ms = self.state.pending, self.state.ageing, self.now_ms

@@ -115,7 +115,7 @@ class QueueHead:
         self, state: QueueState, headroom: Headroom, flows: Flows, reservations: Reservations, now_ms: int
     ) -> bool:
         """Whether the head plainly stays as it was found, as most do; see `keep_or_find`."""
-        if not self._cursor.is_plainly_lined_up(state, now_ms):
+        if self.state is not state or not self._cursor.is_lined_up(state, now_ms):
             return False
         if not self._left.reads.is_quiet(self.first, self._bounds, flows):
             return False
