@@ -417,7 +417,9 @@ def _digest(*parts: object) -> str:
 def _canonical(value: object) -> str:
     """A text that is the same for equal values in every process: sets have no order of their own."""
     if dataclasses.is_dataclass(value):
-        return _canonical(tuple(getattr(value, field.name) for field in dataclasses.fields(value)))
+        return _canonical(
+            tuple(getattr(value, field.name) for field in dataclasses.fields(value) if field.compare)
+        )
     if isinstance(value, tuple | list):
         return f"({','.join(map(_canonical, value))})"
     if isinstance(value, frozenset):

@@ -141,7 +141,7 @@ class Contest:
             self._refused += 1
 
     def _is_refused(self, queue: QueueHead, most: dict[Cell, int]) -> bool:
-        if queue.state.reserves:
+        if not queue.is_begun or queue.may_reserve:
             # Whoever has lost its room may get a reservation when it is looked at.
             return False
         least = queue.least
@@ -240,7 +240,7 @@ class Contest:
             tier += 1 if ledger.borrows_after(queue.name, charge) else 0
             share = queue.share(self._headroom, fit)
         tag = self._turns.tag(-priority, node)
-        return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
+        return (tier, -queue.state.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _sent_up(self, node: int, best: _Contender) -> _Contender:
         """The node's entry at its parent, with the best of its children.

@@ -150,31 +150,34 @@ class AdmissionCycles:
             if heads.pop(name, None) is not None:
                 backlog.forget(name)
                 lines.drop(name)
-        for number, (name, state) in enumerate(queues.items()):
-            if not number % _PACE:
+        reservations, flows, done = snapshot.reservations, headroom.flows, 0
+        for name, state in queues.items():
+            done += 1
+            if done >= _PACE_OF_KEPT:
+                done = 0
                 yield
-            why = state.stopped
-            if why is None and name not in paths:
-                why = queue_stopped(name, "it has no place in the tree of quotas")
-            if why is not None:
-                stopped[name] = why
-                classes[name] = state.pending.classes(now_ms)
-                if heads.pop(name, None) is not None:
-                    backlog.forget(name)
-                    lines.drop(name)
-                continue
             head = heads.get(name)
-            if head is None:
-                head = heads[name] = QueueHead(state, headroom)
-            within = bounds.get(head.path[-1])
-            if within is None:
-                within = bounds[head.path[-1]] = Bounds()
-            refused = head.refused
-            if head.keep_or_find(state, headroom, snapshot.reservations, now_ms, within):
-                classes[name] = state.pending.classes(now_ms)
-                backlog.count(name, state.pending)
-                if head.refused is not refused:
-                    lines.drop(name)
+            if head is None or not head.is_kept(state, headroom, flows, reservations, now_ms):
+                done += _PACE
+                why = state.stopped
+                if why is None and name not in paths:
+                    why = queue_stopped(name, "it has no place in the tree of quotas")
+                if why is not None:
+                    stopped[name] = why
+                    classes[name] = state.pending.classes(now_ms)
+                    if heads.pop(name, None) is not None:
+                        backlog.forget(name)
+                        lines.drop(name)
+                    continue
+                if head is None:
+                    within = bounds.setdefault(paths[name][-1], Bounds())
+                    head = heads[name] = QueueHead(state, headroom, within)
+                refused = head.refused
+                if head.keep_or_find(state, headroom, reservations, now_ms):
+                    classes[name] = state.pending.classes(now_ms)
+                    backlog.count(name, state.pending)
+                    if head.refused is not refused:
+                        lines.drop(name)
             if head.found is not None:
                 candidates.append(head)
             elif head.blocked is not None:
@@ -410,9 +413,11 @@ def _reserving(
         now_ms,
     )
     lines: list[Line] = []
-    changed = [
-        head for head in heads if head.name not in standing or head.state.pending.has_any(claims.keys())
-    ]
+    changed = [head for head in heads if head.name not in standing]
+    if claims:
+        changed = [
+            head for head in heads if head.name not in standing or head.state.pending.has_any(claims.keys())
+        ]
     for number, head in enumerate(changed):
         if not number % _SHORT_PACE:
             yield
@@ -442,7 +447,7 @@ def _preemptors(
     return found
 
 
-_PACE, _SHORT_PACE = 16, 4
+_PACE, _SHORT_PACE, _PACE_OF_KEPT = 16, 4, 256
 _FOREVER = float("inf")
 _ASKING = waiting_for_estimate()
 _LOOKING = waiting_for_estimate("whom it could displace in a flavor that goes first is being looked for")

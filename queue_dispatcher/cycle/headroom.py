@@ -43,6 +43,8 @@ class Headroom:
         self.ledger = snapshot.ledger.fork()
         self.changes = 0
         """Grows with all that is taken, which tells whoever looked whether anything has changed since."""
+        self.is_taken = False
+        """Whether any of it has been taken or held; reservations aside."""
         self.capacity: Mapping[Cell, int] = flows.capacity
         """By cell, what may be charged in all, wherever that is bounded by what is there."""
         self.spent = dict(flows.spent)
@@ -133,6 +135,7 @@ class Headroom:
     def keep(self, queue: str, charge: Charge) -> None:
         """Let nobody else have it for the rest of the cycle."""
         self.changes += 1
+        self.is_taken = True
         self.ledger.charge(queue, charge)
         if self._held is not None:
             self._held.charge(queue, charge)
@@ -141,6 +144,7 @@ class Headroom:
     def hold(self, queue: str, charge: Charge) -> None:
         """Keep what the queue owns from those who would borrow it, for the rest of the cycle."""
         self.changes += 1
+        self.is_taken = True
         if self._held is None:
             self._held = self.ledger.fork()
         self._held.charge(queue, charge)

@@ -7,7 +7,7 @@ workloads cheap.
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -41,6 +41,12 @@ class Alternative:
     clusters: frozenset[str] | None = None
     keeps: tuple[Keeping, ...] = ()
     through: frozenset[str] = frozenset()
+    narrows: str = field(init=False, repr=False, compare=False)
+    """Of what is asked about it, to which clusters and which of their nodes it goes; empty for anywhere."""
+
+    def __post_init__(self) -> None:
+        # Asked for at every look at a waiting workload, where to hash it all anew costs more than the look.
+        object.__setattr__(self, "narrows", _narrowed(self.clusters, self.keeps))
 
     @property
     def is_anywhere(self) -> bool:
@@ -119,9 +125,7 @@ def probe_of(shape: Shape, alternative: Alternative) -> str:
     """What the estimators are asked about a workload that is charged so; empty where nobody is."""
     if not shape.probe:
         return ""
-    probe = shape.probe
-    if not alternative.is_anywhere:
-        probe += _narrowed(alternative.clusters, alternative.keeps)
+    probe = shape.probe + alternative.narrows
     return probe_through(probe, alternative.through) if alternative.through else probe
 
 

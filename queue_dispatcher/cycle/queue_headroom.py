@@ -3,24 +3,20 @@
 `QueueHeadroom.can_admit` is the only place where it is decided whether something may start: a limit that is
 checked on one path and forgotten on another does not exist.
 
-It is also the only place where a queue reads what it shares with others, and it notes what it read. What is
-left of a cell for a queue falls by at most what is charged to anybody, and rises by at most what anybody
-gives back; so two sums over all queues (`flows`) tell, without asking the quota tree, that what was found in
-an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
+It is also the only place where a queue reads what it shares with others, and it notes what it read (`reads`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import FlavorFungibility
 from queue_dispatcher.cycle.assignment import Stuck, assign
-from queue_dispatcher.cycle.bounds import Bounds
-from queue_dispatcher.cycle.flows import Where, is_never
+from queue_dispatcher.cycle.flows import is_never
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
+from queue_dispatcher.cycle.reads import Reads
 from queue_dispatcher.cycle.reasons import (
     Reason,
     never_fits,
@@ -31,35 +27,10 @@ from queue_dispatcher.cycle.reasons import (
 )
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge, added
-from queue_dispatcher.ledger.tree import UNLIMITED
 from queue_dispatcher.preemption.fungibility import CHEAPEST, Mode, Outcome, chosen
 
 MAX_SHAPES: Final = 256
 """Of more shapes of one queue it is found out anew how they could ever be charged."""
-
-
-@dataclass(slots=True)
-class _Left:
-    """What was left of a cell for a queue when somebody looked.
-
-    ``quota``: of the amount, what that leaves, whatever there is. ``ceiling``: up to which sum of all that is
-    spent charges to the queue are known to fit. ``lacked``: the least that was refused for want of this cell;
-    ``rises``: the sum of all that is given back from which on it may fit, ``where`` that matters.
-    """
-
-    amount: int
-    quota: int
-    ceiling: int
-    where: Where
-    lacked: float = inf
-    rises: float = inf
-
-    def lack(self, cell: Cell, root: int, returned: Mapping[Where, int]) -> None:
-        """Note from when on what was refused may fit."""
-        is_of_quota = self.lacked > self.quota
-        self.where = (root, cell) if is_of_quota else cell
-        left = self.quota if is_of_quota else self.amount
-        self.rises = returned.get(self.where, 0) + self.lacked - left
 
 
 class QueueHeadroom:
@@ -72,11 +43,8 @@ class QueueHeadroom:
         self._headroom = headroom
         self._queue = queue
         self._path = headroom.ledger.tree.paths[queue]
-        # What was read before anything was taken in the cycle, which is what may hold in the next too.
-        self._cells: dict[Cell, _Left] = {}
-        self._verdicts: set[str] = set()
-        # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
-        self._distances: dict[Cell, tuple[int, int]] = {}
+        self.reads = Reads(self._path)
+        """What was read before anything was taken in the cycle, which is what may hold in others too."""
         # What is possible at all follows from what there is of these cells, and from who never fits.
         self._capacities: set[Cell] = set()
         self._nevers: set[str] = set()
@@ -98,59 +66,20 @@ class QueueHeadroom:
             self._kept = {}
         self._is_first = False
 
-    def look_anew(self, headroom: Headroom) -> None:
-        """Everything may have changed; until `begin`, what is read is noted."""
+    def look_anew(self, headroom: Headroom) -> bool:
+        """Everything may have changed; until `begin`, what is read is noted. Answers whether what is possible
+        at all is not among it.
+        """
         self.begin(headroom)
         self._is_first = True
-        if len(self._ever) > MAX_SHAPES or not self.is_possible_the_same(headroom):
-            self._capacities.clear()
-            self._nevers.clear()
-            self._narrow.clear()
-            self._ever.clear()
-        self._cells.clear()
-        self._verdicts.clear()
-        self._distances.clear()
-
-    def is_within(self, charge: Charge, bounds: Bounds) -> bool:
-        """Whether the bounds alone tell that `is_unchanged` holds, but for what is told: who has no room does
-        not lose it by what others are charged.
-        """
-        return bounds.are_returned_kept and (bounds.are_spent_kept or not (charge or self._distances))
-
-    def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
-        """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
-        spent, returned, cells = headroom.spent, headroom.returned, self._cells
-        for cell, left in cells.items():
-            if returned.get(left.where, 0) >= left.rises:
-                # What was given back was mostly given to others, or is not for this queue.
-                self._read(headroom, cell, left)
-                if left.amount >= left.lacked:
-                    return False
-        for cell, amount in charge:
-            left = cells[cell]
-            if amount + spent.get(cell, 0) > left.ceiling:
-                # More may be left than that: what was given back since, or was taken from others alone.
-                self._read(headroom, cell, left)
-                if amount > left.amount:
-                    return False
-        for cell, flow in self._distances.items():
-            if self._flow(headroom, cell) != flow:
-                return False
-        return self.is_told_the_same(headroom)
-
-    def _read(self, headroom: Headroom, cell: Cell, left: _Left) -> None:
-        """What is left now, before anything is taken."""
-        left.quota = headroom.ledger.available_at(self._path, cell)
-        left.amount = min(left.quota, headroom.free(cell))
-        left.ceiling = headroom.spent.get(cell, 0) + left.amount
-        left.lack(cell, self._path[-1], headroom.returned)
-
-    def is_told_the_same(self, headroom: Headroom) -> bool:
-        """Whether verdicts and capacities are those of the cycle before, as far as they were read."""
-        flows = headroom.flows
-        return (not flows.told or self._verdicts.isdisjoint(flows.told)) and self.is_possible_the_same(
-            headroom
-        )
+        self.reads = Reads(self._path)
+        if len(self._ever) <= MAX_SHAPES and self.is_possible_the_same(headroom):
+            return True
+        self._capacities.clear()
+        self._nevers.clear()
+        self._narrow.clear()
+        self._ever.clear()
+        return False
 
     def is_possible_the_same(self, headroom: Headroom) -> bool:
         """Whether `ways_ever` answers as in the cycle before."""
@@ -158,20 +87,6 @@ class QueueHeadroom:
         return flows.is_possible_same or (
             self._nevers.isdisjoint(flows.turned) and self._capacities.isdisjoint(flows.resized)
         )
-
-    def slack(self, charge: Charge, bounds: Bounds) -> None:
-        """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
-        for cell, amount in charge:
-            ceiling = self._cells[cell].ceiling - amount
-            if ceiling < bounds.spent.get(cell, inf):
-                bounds.spent[cell] = ceiling
-        for left in self._cells.values():
-            if left.rises < bounds.returned.get(left.where, inf):
-                bounds.returned[left.where] = left.rises
-        # How far away something would be borrowed may change with anything that is charged or given back.
-        for cell, (spent, returned) in self._distances.items():
-            bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
-            bounds.returned[cell] = min(bounds.returned.get(cell, UNLIMITED), returned + 1)
 
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
@@ -184,7 +99,7 @@ class QueueHeadroom:
         if shape.further or shape.avoids_borrowing:
             found = self._assign(shape)
             return None if isinstance(found, Stuck) else self._estimated(shape, found)
-        cells, spent, has_kept = self._cells, self._headroom.spent, bool(self._kept)
+        cells, spent, has_kept = self.reads.cells, self._headroom.spent, bool(self._kept)
         for alternative in shape.alternatives:
             if alternative.places:
                 alternative = self._narrowed(alternative)
@@ -377,11 +292,8 @@ class QueueHeadroom:
         headroom = self._headroom
         if not headroom.changes:
             for cell, _ in charge:
-                self._distances[cell] = self._flow(headroom, cell)
+                self.reads.distance(cell, headroom)
         return headroom.ledger.borrowing_distance(self._queue, charge)
-
-    def _flow(self, headroom: Headroom, cell: Cell) -> tuple[int, int]:
-        return headroom.spent.get(cell, 0), headroom.returned.get(cell, 0)
 
     def _ways(self, shape: Shape) -> Sequence[Alternative]:
         return [self._narrowed(one) for one in shape.alternatives]
@@ -421,7 +333,7 @@ class QueueHeadroom:
         if not shape.probe:
             return None
         probe = self._probe(shape, alternative)
-        self._verdicts.add(probe)
+        self.reads.told(probe)
         found = self._headroom.verdicts.get(probe)
         self.has_asked = self.has_asked or found is not None
         return found
@@ -437,15 +349,10 @@ class QueueHeadroom:
         if not self._is_first:
             kept = self._kept.get(cell, 0) if self._kept else 0
             return amount + kept <= headroom.available(self._queue, self._path, cell)
-        left = self._cells.get(cell)
-        if left is None:
-            left = self._cells[cell] = _Left(0, 0, 0, cell)
-            self._read(headroom, cell, left)
+        left = self.reads.cells.get(cell) or self.reads.left(cell, headroom)
         if amount <= left.amount:
             return True
-        if amount < left.lacked:
-            left.lacked = amount
-            left.lack(cell, self._path[-1], headroom.returned)
+        self.reads.lacked(cell, amount, headroom)
         return False
 
     def _is_possible(self, alternative: Alternative) -> bool:

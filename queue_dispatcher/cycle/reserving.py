@@ -2,61 +2,37 @@
 
 Of each tree of queues and each flavor so many get one as their queue's ``depth`` allows, those first that
 take no more than their queue owns, then by priority and deadline; each gives way to those before it. When one
-can start is worked out cell by cell, as what runs gives back quota and room, and over the clusters by the
-estimators' word on when there is room for it.
+can start is told in `shadow`.
 """
 
 import heapq
-from bisect import bisect_left, bisect_right, insort
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import accumulate, count
-from operator import add
-from typing import Final, NamedTuple
+from itertools import count
+from typing import Final
 
 from queue_dispatcher.cycle.earliest import Earliest
-from queue_dispatcher.cycle.endings import Ending, Endings, after
+from queue_dispatcher.cycle.endings import Endings
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
-from queue_dispatcher.cycle.kept_room import Kept, KeptRoom
+from queue_dispatcher.cycle.kept_room import KeptRoom
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.order import Rank
-from queue_dispatcher.cycle.reservation import Reservation, Reservations, Unknown, own_probe
-from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of, since_ms
+from queue_dispatcher.cycle.reservation import Reservation, Reservations, own_probe
+from queue_dispatcher.cycle.shadow import Plan, Shadows
+from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.ledger.tree import UNLIMITED
 
 MAX_RESERVATIONS: Final = 256
 """How many reservations there are at once."""
 
 
-class _Plan(NamedTuple):
-    """How one way would come about. ``is_possible``: whether it would once all has ended that ends."""
-
-    starts_ms: int | None
-    is_possible: bool
-    kept: Kept
-
-
-class _Back(NamedTuple):
-    """What is given back of a cell: by how much the balances on one path rise, and how much it is in all."""
-
-    rises: tuple[int, ...]
-    freed: int
-
-    def plus(self, other: "_Back") -> "_Back":
-        """Both together."""
-        return _Back(tuple(map(add, self.rises, other.rises)), self.freed + other.freed)
-
-
-_NOTHING: Final = _Back((), 0)
-_LAST: Final = after(1 << 62)
 _ALIKE, _WHOLE = -2, -1
 # When a line has its turn, by `Reserving._order`; which of the waiters, who are put in order, it is: `_WHOLE`
 # while they are not, and `_ALIKE` while it is not known when it is at the soonest, but that it is before the
 # rest of those alike; a number that no other has.
-_Turn = tuple[int, bool, Rank, int, int, Sequence[Waiter], Line, Iterator[Line]]
+_Order = tuple[int, bool, Rank]
+_Turn = tuple[int, bool, Rank, int, int, Sequence[tuple[_Order, Waiter]], Line, Iterator[Line]]
 
 
 class Reserving:
@@ -83,7 +59,7 @@ class Reserving:
         self._ledger = ledger
         # The ledger with what is reserved so far; None until somebody asks.
         self._held: Ledger | None = ledger
-        self._capacity = capacity
+        self._shadows = Shadows(capacity, endings, now_ms)
         self._endings = endings
         self._earliest = earliest
         self._since = {one.item.id: one for one in before.made}
@@ -97,10 +73,6 @@ class Reserving:
         self._of_flavor: dict[tuple[int, str], int] = {}
         # By tree, depth and shape, what `is_open` has found; until one of the former changes.
         self._open: dict[tuple[int, int, Shape], bool] = {}
-        # By cell, what was admitted in this cycle and is known to end.
-        self._ending: dict[Cell, list[Ending]] = {}
-        # By cell and queue, what was admitted in this cycle and ends nobody knows when.
-        self._begun: dict[Cell, dict[str, int]] = {}
         self._due: list[int] = list(self._given_up.values())
         # By charge, the flavors that it is of.
         self._flavors_of: dict[Charge, frozenset[str]] = {}
@@ -134,14 +106,15 @@ class Reserving:
                     heapq.heappush(turns, turn)
                 continue
             if place == _WHOLE:
-                waiters = sorted(line.waiters, key=self._order)
+                # No two have the same order, so waiters are never compared.
+                waiters = sorted((self._order(one), one) for one in line.waiters)
             else:
-                self._reserve(waiters[place])
+                self._reserve(waiters[place][1])
             place += 1
             if place == len(waiters):
                 heapq.heappop(turns)
             else:
-                heapq.heapreplace(turns, (*self._order(waiters[place]), place, number, waiters, line, rest))
+                heapq.heapreplace(turns, (*waiters[place][0], place, number, waiters, line, rest))
 
     def _whole(self, line: Line, number: int) -> _Turn:
         return (*self._soonest(line), _WHOLE, number, (), line, iter(()))
@@ -185,13 +158,7 @@ class Reserving:
             if one.reservation.item.id == item.id:
                 self._count(one.root, one.reservation.alternative, -1)
         self.kept.taken(item.id, item.queue, rank, runtime_ms, way)
-        for cell, amount in way.charge:
-            if runtime_ms is None:
-                begun = self._begun.setdefault(cell, {})
-                begun[item.queue] = begun.get(item.queue, 0) + amount
-                continue
-            ending = Ending(self._now_ms + runtime_ms, item.id, item.queue, amount)
-            insort(self._ending.setdefault(cell, []), ending)
+        self._shadows.admitted(item, runtime_ms, way)
 
     @property
     def claims(self) -> AbstractSet[str]:
@@ -236,7 +203,7 @@ class Reserving:
         root = self._ledger.tree.paths[queue][-1]
         return all(self._of_flavor.get((root, flavor), 0) >= depth for flavor in flavors)
 
-    def _soonest(self, line: Line) -> tuple[int, bool, Rank]:
+    def _soonest(self, line: Line) -> _Order:
         """No later than `_order` of anybody in the line."""
         if self._has_claim(line):
             return 0, False, line.first
@@ -246,7 +213,7 @@ class Reserving:
         claims = self._claims
         return bool(claims) and any(one.item.id in claims for one in line.known)
 
-    def _order(self, waiter: Waiter) -> tuple[int, bool, Rank]:
+    def _order(self, waiter: Waiter) -> _Order:
         place = self._places.get(waiter.item.id, len(self._places))
         return place, self._borrows(waiter.item.queue, waiter.ways[0].charge), waiter.deadline
 
@@ -276,20 +243,21 @@ class Reserving:
             self._held = self._ledger.fork()
         self._held.charge(reservation.item.queue, reservation.alternative.charge)
 
-    def _best(
-        self, waiter: Waiter, before: Reservation | None, made_ms: int, expires_ms: int
-    ) -> _Plan | None:
+    def _best(self, waiter: Waiter, before: Reservation | None, made_ms: int, expires_ms: int) -> Plan | None:
         """The way that comes about first; that of before where another is no sooner."""
         queue, depth = waiter.item.queue, waiter.policy.depth
         root = self._ledger.tree.paths[queue][-1]
         # For whom others go, their room is kept, however many there are.
         is_claimed = waiter.item.id in self._claims
-        plans: list[tuple[bool, int, bool, int, _Plan]] = []
+        plans: list[tuple[bool, int, bool, int, Plan]] = []
         for number, way in enumerate(waiter.ways):
             reserved = max((self._of_flavor.get((root, one), 0) for one in self._flavors(way)), default=0)
             if reserved >= depth and not is_claimed:
                 continue
-            plan = self._plan(waiter, way, made_ms, expires_ms)
+            earliest = self._earliest.get(own_probe(waiter.item, way))
+            plan = self._shadows.plan(
+                self._with_held(), waiter, way, earliest, made_ms, expires_ms, is_claimed=is_claimed
+            )
             # What never ends by itself may be what is displaced for it.
             if plan.is_possible or is_claimed:
                 is_other = before is None or before.alternative.charge != way.charge
@@ -311,152 +279,3 @@ class Reserving:
         if found is None:
             found = self._flavors_of[way.charge] = flavors_of([way], self._ledger.tree.table)
         return found
-
-    def _plan(self, waiter: Waiter, way: Alternative, made_ms: int, expires_ms: int) -> _Plan:
-        item = waiter.item
-        path = self._ledger.tree.paths[item.queue]
-        drains_ms = since_ms(item) + waiter.policy.drain_after_ms
-        if item.id in self._claims:
-            # What others were displaced for is for nobody else.
-            drains_ms = self._now_ms
-        earliest = self._earliest.get(own_probe(item, way))
-        if earliest is not None and way.clusters is not None and earliest.cluster not in way.clusters:
-            earliest = None
-        cluster = earliest.cluster if earliest is not None else ""
-        starts_ms: int | None = self._now_ms
-        unknown: Unknown | None = None
-        is_possible = True
-        held = self._with_held()
-        # By cell of which it lacks some, what has been given back by then.
-        short: dict[Cell, _Back] = {}
-        for cell, amount in way.charge:
-            if self._left(held, path, cell, _NOTHING, has_cluster=bool(cluster)) >= amount:
-                continue
-            at_ms, can, short[cell] = self._starts(held, path, cell, amount, has_cluster=bool(cluster))
-            is_possible = is_possible and can
-            starts_ms = None if at_ms is None or starts_ms is None else max(starts_ms, at_ms)
-        if starts_ms is None:
-            unknown = Unknown.ENDINGS
-        if earliest is not None:
-            starts_ms = (
-                None if earliest.at_ms is None or starts_ms is None else max(starts_ms, earliest.at_ms)
-            )
-            if earliest.at_ms is None:
-                unknown = unknown or Unknown.CLUSTER
-        elif not short:
-            # Quota and amounts would do: the nodes are in the way, and nobody says when they are not.
-            starts_ms, unknown = None, Unknown.NODES
-        is_hard = starts_ms is None or self._now_ms >= drains_ms
-        # By cell, what has been given back by the time when it starts.
-        later: dict[Cell, _Back] = {}
-        for cell, _ in way.charge:
-            later[cell] = short.get(cell, _NOTHING)
-            if starts_ms is not None and (cell in short or not is_hard):
-                later[cell] = self._back(held, path, cell, after(starts_ms))
-        quota, free = {}, {}
-        for cell, amount in way.charge:
-            # Whatever has been declared, once it drains nobody takes of what it lacks, and what it does not
-            # lack it is not to lack either.
-            back = _NOTHING if is_hard else later[cell]
-            bounds = held.bounds_at(path, cell, back.rises)
-            # What it lacks below comes back below, and so to all above.
-            needs = accumulate(bounds[:-1], min, initial=amount)
-            lefts = [max(0, bound - need) for bound, need in zip(bounds, needs, strict=True)]
-            # What is felt at a node is felt by all above it, and may be no more than any of them leaves.
-            quota[cell] = dict(zip(reversed(path), accumulate(reversed(lefts), min), strict=True))
-            if not cluster and cell in self._capacity:
-                free[cell] = max(0, self._free(held, cell) + back.freed - amount)
-        reservation = Reservation(
-            item,
-            waiter.rank,
-            way,
-            made_ms,
-            drains_ms,
-            starts_ms,
-            expires_ms,
-            unknown,
-            frozenset(short),
-            cluster,
-            item.id in self._claims,
-            any(amount > held.unborrowed(item.queue, cell, later[cell].rises) for cell, amount in way.charge),
-        )
-        return _Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free))
-
-    def _starts(
-        self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amount: int, *, has_cluster: bool
-    ) -> tuple[int | None, bool, _Back]:
-        """When so much is left as running workloads end, None where nobody knows; whether it ever is; and
-        what has been given back by then.
-        """
-        known = self._endings.known(cell)
-        if own := self._ending.get(cell):
-            known = sorted([*known, *own])
-
-        def back(place: int) -> _Back:
-            bound = known[place] if place < len(known) else _LAST
-            return self._back(ledger, path, cell, bound)
-
-        def is_enough(place: int) -> bool:
-            return self._left(ledger, path, cell, back(place), has_cluster=has_cluster) >= amount
-
-        if not own and ledger.tree.lends_all(path[-1], cell):
-            lacks = ledger.lacks(path, cell, amount)
-            waits = [(self._endings.below(ledger.tree, node, cell), lack) for node, lack in lacks]
-            if not has_cluster and (lack := amount - self._free(ledger, cell)) > 0:
-                waits.append((self._endings.timeline(cell), lack))
-            ends = [one.until(lack) for one, lack in waits]
-            place = max(
-                (len(known) + 1 if end is None else bisect_right(known, end) for end in ends), default=0
-            )
-        else:
-            place = bisect_left(range(len(known) + 1), True, key=is_enough)
-        if place <= len(known):
-            at_ms = max(self._now_ms, known[place - 1].at_ms) if place else self._now_ms
-            return at_ms, True, back(place)
-        unknown = Counter(self._endings.unknown(cell)) + Counter(self._begun.get(cell, {}))
-        ever = back(len(known)).plus(self._given_back(ledger, path, cell, unknown))
-        return None, self._left(ledger, path, cell, ever, has_cluster=has_cluster) >= amount, ever
-
-    def _back(self, ledger: Ledger, path: tuple[int, ...], cell: Cell, bound: Ending) -> _Back:
-        """What is given back of a cell by all that end before a bound in the order of endings."""
-        known = self._endings.timeline(cell)
-        if ledger.tree.lends_all(path[-1], cell):
-            below = [self._endings.below(ledger.tree, node, cell).before(bound) for node in path]
-            back = _Back(tuple(below), known.before(bound))
-        else:
-            ended = known.endings[: bisect_left(known.endings, bound)]
-            back = self._given_back(ledger, path, cell, _by_queue(ended))
-        own = [ending for ending in self._ending.get(cell, ()) if ending < bound]
-        return back.plus(self._given_back(ledger, path, cell, _by_queue(own))) if own else back
-
-    def _given_back(
-        self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amounts: Mapping[str, int]
-    ) -> _Back:
-        """By queue, so much is given back of a cell."""
-        paths, later = ledger.tree.paths, ledger.fork()
-        for queue, amount in amounts.items():
-            # What another tree has is no quota here.
-            if path[-1] in paths.get(queue, ()):
-                later.give_back(queue, ((cell, amount),))
-        pairs = zip(later.balances(path, cell), ledger.balances(path, cell), strict=True)
-        return _Back(tuple(then - now for then, now in pairs), sum(amounts.values()))
-
-    def _left(
-        self, ledger: Ledger, path: tuple[int, ...], cell: Cell, back: _Back, *, has_cluster: bool
-    ) -> int:
-        """What quota leaves, and what there is; where is for the estimators to say if they do."""
-        if back is _NOTHING:
-            left = ledger.available_at(path, cell)
-        else:
-            left = ledger.available_after(path, cell, back.rises)
-        return left if has_cluster else min(left, self._free(ledger, cell) + back.freed)
-
-    def _free(self, ledger: Ledger, cell: Cell) -> int:
-        return self._capacity.get(cell, UNLIMITED) - ledger.totals.get(cell, 0)
-
-
-def _by_queue(endings: Iterable[Ending]) -> Mapping[str, int]:
-    amounts = Counter[str]()
-    for ending in endings:
-        amounts[ending.queue] += ending.amount
-    return amounts

@@ -157,8 +157,10 @@ class Ledger:
         path = self.tree.paths.get(queue)
         if path is None:
             return self._strays.get(queue, {}).get(cell, 0)
-        charged = self._columns[cell].charged
-        return sum(charged[number] for number in self.tree.subtree(path[0]))
+        charged, node = self._columns[cell].charged, path[0]
+        if not self.tree.children(node):
+            return charged[node]
+        return sum(charged[number] for number in self.tree.subtree(node))
 
     def balance(self, queue: str, cell: Cell) -> int:
         """T of KEP-79: what the queue's subtree owns and has left; below 0, what it borrows."""

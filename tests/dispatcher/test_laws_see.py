@@ -101,11 +101,11 @@ def by_the_second(item: Item) -> tuple[int, str]:
     return (item.enqueued_ms, "")
 
 
-ORDER = QueueHead._order_classes
+LINE_UP = QueueHead._line_up
 
 
-def strictly(self: QueueHead, now_ms: int) -> None:
-    ORDER(self, now_ms)
+def strictly(self: QueueHead) -> None:
+    LINE_UP(self)
     self._is_strict = True
 
 
@@ -170,7 +170,7 @@ NOT_UNDONE = {state: purpose for state, purpose in duties._PURPOSES.items() if s
             a_small_one_behind_a_large_one,
             "quiescence",
             QueueHead,
-            "_order_classes",
+            "_line_up",
             strictly,
             id="nobody passes who has no room",
         ),

@@ -8,7 +8,7 @@ from fairway.scope import Scope
 from queue_dispatcher.cycle import pending
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
-from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
+from queue_dispatcher.cycle.reads import Reads
 from queue_dispatcher.ledger import ledger
 from queue_dispatcher.turn import turn
 from sandbox.simulation.story import Story
@@ -66,7 +66,7 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story) -> None:
             BEHIND,
             "what fits is soon released",
             QueueHead,
-            "_order_classes",
+            "_line_up",
             strictly,
             id="nobody passes who has no room",
         ),
@@ -77,7 +77,7 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story) -> None:
         pytest.param(
             BEHIND,
             "what is kept from cycle to cycle changes no decision",
-            QueueHeadroom,
+            Reads,
             "is_unchanged",
             lambda *_: True,
             id="heads are kept for ever",
