@@ -413,11 +413,14 @@ def _reserving(
         now_ms,
     )
     lines: list[Line] = []
-    changed = [head for head in heads if head.name not in standing]
-    if claims:
-        changed = [
-            head for head in heads if head.name not in standing or head.state.pending.has_any(claims.keys())
-        ]
+    claimed, unseen = _claimed_in(snapshot)
+    changed = [
+        head
+        for head in heads
+        if head.name not in standing
+        or head.name in claimed
+        or (unseen and head.state.pending.has_any(unseen))
+    ]
     for number, head in enumerate(changed):
         if not number % _SHORT_PACE:
             yield
@@ -431,6 +434,19 @@ def _reserving(
             lines.append(line)
     yield from reserving.reserve(lines, standing)
     return reserving
+
+
+def _claimed_in(snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """The queues in which those with a claim wait who have a reservation, which most of them have, and the
+    items of the others with a claim, who may wait anywhere.
+    """
+    queues, unseen = set[str](), set(snapshot.claims)
+    for one in snapshot.reservations.made if unseen else ():
+        state = snapshot.queues.get(one.item.queue)
+        if one.item.id in unseen and state is not None and state.pending.get(one.item.id) is not None:
+            unseen.remove(one.item.id)
+            queues.add(one.item.queue)
+    return queues, unseen
 
 
 def _preemptors(

@@ -49,8 +49,11 @@ class KeptRoom:
         self._kept: list[Kept] = []
         # The same that are of a tree or bound what others may take besides; until one comes or goes.
         self._near: dict[int, list[Kept]] = {}
-        # By tree, priority and whether more is used than is owned, what they leave to other queues; as long.
-        self._bars: dict[tuple[int, int, bool], Bars] = {}
+        # By tree, the queues that those near it are of; as long.
+        self._queues: dict[int, set[str]] = {}
+        # By tree, priority, time to run and whether more is used than is owned, what they leave to other
+        # queues; as long.
+        self._bars: dict[tuple[int, int, int | None, bool], Bars] = {}
         # The items of those for which others are displaced.
         self._claimed: set[str] = set()
 
@@ -73,6 +76,8 @@ class KeptRoom:
         """The first reservation that an item would delay if it started in that way; None if it delays none,
         as where it starts in the place of another one.
         """
+        if self._leaves(queue, rank[0], runtime_ms, way.charge):
+            return None
         delayed = self._delayed(item, queue, rank, runtime_ms, way.charge)
         if delayed is None or self._place(item, queue, rank, way, delayed) is not None:
             return None
@@ -82,27 +87,42 @@ class KeptRoom:
         """Whether `refusing` refuses all of a queue that rank no better than the first and are charged at
         least so, each in one of these ways; False where any of them has a reservation itself.
         """
-        path, ledger = self._ledger.tree.paths[queue], self._ledger
-        if any(kept.reservation.item.queue == queue for kept in self._near_to(path[-1])):
+        path = self._ledger.tree.paths[queue]
+        if queue in self._queues_near(path[-1]):
             return False
-        for charge in least:
-            bars = self._bars_for(path[-1], first[0], borrows=ledger.borrows_after(queue, charge))
-            if not bars.refuse(ledger, path, charge):
-                return False
-        return True
+        # Who ends at once passes whatever anything passes.
+        return all(
+            self._bars_for(queue, path, first[0], _SHORTEST_MS, charge).refuse(self._ledger, path, charge)
+            for charge in least
+        )
 
-    def _bars_for(self, root: int, priority: int, *, borrows: bool) -> Bars:
-        """What `_delayed` finds delayed of other queues by whoever ends at once, which passes whatever
-        anything passes.
-        """
-        bars = self._bars.get((root, priority, borrows))
+    def _leaves(self, queue: str, priority: int, runtime_ms: int | None, charge: Charge) -> bool:
+        """Whether all leave a charge to a queue that has none itself; False where that is not plain."""
+        path = self._ledger.tree.paths[queue]
+        if queue in self._queues_near(path[-1]):
+            return False
+        bars = self._bars_for(queue, path, priority, runtime_ms, charge)
+        return not bars.refuse(self._ledger, path, charge)
+
+    def _queues_near(self, root: int) -> set[str]:
+        queues = self._queues.get(root)
+        if queues is None:
+            queues = self._queues[root] = {kept.reservation.item.queue for kept in self._near_to(root)}
+        return queues
+
+    def _bars_for(
+        self, queue: str, path: tuple[int, ...], priority: int, runtime_ms: int | None, charge: Charge
+    ) -> Bars:
+        """What `_delayed` finds delayed of other queues by who runs for so long."""
+        root, borrows = path[-1], self._ledger.borrows_after(queue, charge)
+        bars = self._bars.get((root, priority, runtime_ms, borrows))
         if bars is not None:
             return bars
-        bars = self._bars[root, priority, borrows] = Bars()
+        bars = self._bars[root, priority, runtime_ms, borrows] = Bars()
         for kept in self._near_to(root):
             one = kept.reservation
             is_behind = not one.is_claimed and priority < one.rank[0]
-            if is_behind or kept.is_passed_by(_SHORTEST_MS, self._now_ms):
+            if is_behind or kept.is_passed_by(runtime_ms, self._now_ms):
                 continue
             # None of those near is of a queue that asks.
             is_entitled = not borrows and not one.is_claimed
@@ -169,6 +189,7 @@ class KeptRoom:
 
     def _changed(self) -> None:
         self._near.clear()
+        self._queues.clear()
         self._bars.clear()
 
     def _take(self, kept: Kept, path: tuple[int, ...], charge: Charge) -> None:
