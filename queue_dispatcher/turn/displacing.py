@@ -34,7 +34,11 @@ from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
 MAX_DISPLACEMENTS: Final = 16
 """For how many workloads others are displaced at once."""
 MAX_LOOKS: Final = 8
-"""For how many a turn looks for a plan."""
+"""For how many a turn looks for a plan,"""
+MAX_QUESTIONS: Final = 8
+"""and for no more once it has so many questions to put. Each takes milliseconds, and is put anew as soon as
+room is taken where it was about, as is by every plan that begins.
+"""
 
 
 def claims_of(state: TurnState, now: Moment) -> dict[str, int]:
@@ -150,6 +154,9 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> Generator[Non
     asking: list[PlanQuestion] = []
     displaceable = Displaceable(state.cache, now)
     for waiter in islice(due, MAX_LOOKS):
+        if len(asking) >= MAX_QUESTIONS:
+            # The answers call for a turn that looks for the others.
+            break
         if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
             look = PlanSearch(state, displaceable, waiter, now)
             if look.has_to_ask():
