@@ -5,7 +5,7 @@ Release window, kicks, start timeouts and views read from here.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.bound import is_half_bound
@@ -83,10 +83,12 @@ class RunningSet:
         self._places: dict[str, tuple[str, ...]] = {}
         # By the queue that is charged, those of which not all is seen to run.
         self._idle: dict[str, set[str]] = {}
-        # Likewise those that are elastic.
+        # Likewise those that are elastic, and those that were released with others, or are being released.
         self._elastic: dict[str, set[str]] = {}
-        # By queue, priority, and the time of the admission negated.
-        self._in_order: dict[str, list[tuple[int, int, str]]] = {}
+        self._bound: dict[str, set[str]] = {}
+        # By queue, as of `in_order`; and how many there are in all by priority.
+        self._in_order: dict[str, list[Running]] = {}
+        self._counts: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._running)
@@ -98,17 +100,24 @@ class RunningSet:
         """What is known of one; None if it is charged nothing."""
         return self._running.get(uid)
 
-    def of(self, queue: str) -> Iterator[str]:
+    def in_order(self, queue: str) -> Sequence[Running]:
         """Those charged to the queue itself, the lowest priority first, then the latest to start."""
-        return (uid for _, uid in self.by_priority(queue))
-
-    def by_priority(self, queue: str) -> Iterator[tuple[int, str]]:
-        """As `of`, with their priorities."""
-        return ((priority, uid) for priority, _, uid in self._in_order.get(queue, ()))
+        return self._in_order.get(queue, ())
 
     def idle(self, queue: str) -> Collection[str]:
         """Those charged to the queue itself of which not all is seen to run."""
         return self._idle.get(queue, ())
+
+    @property
+    def lowest(self) -> int | None:
+        """The lowest priority of all; None where there is nothing."""
+        return min(self._counts, default=None)
+
+    def are_apart(self, queue: str) -> bool:
+        """Whether each of those charged to the queue itself is known to have been released by itself, and is
+        as it was released then.
+        """
+        return queue not in self._bound
 
     def elastic(self, queue: str) -> Collection[str]:
         """Those charged to the queue itself that are elastic."""
@@ -180,6 +189,8 @@ class RunningSet:
             self._idle.setdefault(charged.queue, set()).add(uid)
         if entry.elastic is not None:
             self._elastic.setdefault(charged.queue, set()).add(uid)
+        if entry.group is not None or is_assumed:
+            self._bound.setdefault(charged.queue, set()).add(uid)
         ends_ms = now.day_ms if is_going else expected_end_ms(entry, since_ms, now)
         if ends_ms is None and binding.is_endless:
             self.endings.drop(uid)
@@ -197,7 +208,8 @@ class RunningSet:
             tuple(share.cluster for share in binding.placed),
             since_ms,
         )
-        insort(self._in_order.setdefault(charged.queue, []), _place_of(running))
+        insort(self._in_order.setdefault(charged.queue, []), running, key=_place_of)
+        self._counts[running.priority] = self._counts.get(running.priority, 0) + 1
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
@@ -231,15 +243,18 @@ class RunningSet:
         if before is None:
             return
         queue = before.charged.queue
-        for of in (self._idle, self._elastic):
+        for of in (self._idle, self._elastic, self._bound):
             if uid in (some := of.get(queue, set())):
                 some.discard(uid)
                 if not some:
                     del of[queue]
-        line, place = self._in_order[queue], _place_of(before)
-        del line[bisect_left(line, place)]
+        line = self._in_order[queue]
+        del line[bisect_left(line, _place_of(before), key=_place_of)]
         if not line:
             del self._in_order[queue]
+        self._counts[before.priority] -= 1
+        if not self._counts[before.priority]:
+            del self._counts[before.priority]
 
 
 def _place_of(running: Running) -> tuple[int, int, str]:

@@ -217,6 +217,10 @@ class Estimates:
         self._open[which] = []
         return Probing(which, tuple(subjects), through, endings, day_ms, of_choice=True)
 
+    def is_asking_victims(self, probe: str) -> bool:
+        """Whether that is being asked."""
+        return victims_probe(probe) in self._open
+
     def forget_victims(self, probe: str) -> None:
         """Nobody wants to know any more who has to end for it."""
         self.victims.pop(probe, None)

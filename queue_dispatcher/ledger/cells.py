@@ -4,6 +4,7 @@ Decisions add and compare amounts of a few cells many thousand times a second, s
 and its name is looked up only where people read it.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 Cell = int
@@ -40,6 +41,11 @@ class CellTable:
     def name(self, cell: Cell) -> FlavorResource:
         """The pair of a number that `cell` gave."""
         return self._names[cell]
+
+
+def holds_any(charge: Charge, cells: Collection[Cell]) -> bool:
+    """Whether any of the cells is charged."""
+    return any([cell in cells for cell, _ in charge])  # noqa: C419 - of few cells, asked of thousands at once
 
 
 def added(*charges: Charge) -> Charge:

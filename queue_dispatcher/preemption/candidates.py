@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import Preemption, ReclaimWithinCohort, WithinClusterQueue
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell, Charge, holds_any
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 
@@ -96,9 +96,21 @@ def highest_of(preemptor: Preemptor, queue: str) -> int | None:
     return preemptor.priority - (not may_equal)
 
 
+def may_displace_any(preemptor: Preemptor, lowest: int | None) -> bool:
+    """Whether the policy allows any priority at all of what runs, the lowest of which this is; None where
+    nothing does.
+    """
+    if lowest is None:
+        return False
+    if preemptor.policy.reclaim_within_cohort is ReclaimWithinCohort.ANY:
+        return True
+    highest = highest_of(preemptor, preemptor.queue)
+    return highest is None or lowest <= highest
+
+
 def may_displace(preemptor: Preemptor, one: Candidate, cells: Collection[Cell]) -> bool:
     """Whether the policy allows it, of a candidate in one of `queues_of`, and it holds any of these cells."""
-    if not any(cell in cells for cell, _ in one.charge):
+    if not holds_any(one.charge, cells):
         return False
     highest = highest_of(preemptor, one.queue)
     if highest is not None and one.priority > highest:
@@ -112,7 +124,9 @@ def in_order(candidates: Iterable[Candidate], queue: str) -> list[Candidate]:
     """Whom to displace first for a workload of the queue: what goes anyway, who borrows, lower priority, who
     started last.
     """
-    return sorted(
-        candidates,
-        key=lambda one: (not one.is_going, one.queue == queue, one.priority, -one.since_ms, one.id),
-    )
+    return sorted(candidates, key=lambda one: place_of(one, queue))
+
+
+def place_of(one: Candidate, queue: str) -> tuple[bool, bool, int, int, str]:
+    """Its place in that order: no two have the same."""
+    return not one.is_going, one.queue == queue, one.priority, -one.since_ms, one.id

@@ -7,7 +7,7 @@ that is done with it then.
 from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import copy
 from itertools import chain, tee
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queue_dispatcher.preemption.candidates import Candidate, in_order
 
@@ -26,8 +26,9 @@ class Lines:
         """Those of one queue, from the first; whoever has been found is not looked for again."""
         known = self._known.get(queue)
         if known is None:
-            found = self._of(queue) if queue in self.queues else ()
-            (known,) = tee(found, 1)
+            if queue not in self.queues:
+                return iter(())
+            (known,) = tee(self._of(queue), 1)
             self._known[queue] = known
         return copy(known)
 
@@ -46,6 +47,10 @@ class MayGo(NamedTuple):
         """Whether anybody may."""
         lines = (line.of(queue) for line in self for queue in line.queues)
         return next(chain.from_iterable(lines), None) is not None
+
+
+_NONE: Final = Lines((), lambda _: ())
+NOBODY: Final = MayGo(_NONE, _NONE)
 
 
 def lines_of(candidates: Iterable[Candidate]) -> Lines:

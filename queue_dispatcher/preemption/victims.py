@@ -13,17 +13,16 @@ each may come back within what the others have left (kueue#14543), so here the w
 three each may still displace the next, by different rights: see `queue_dispatcher.preemption.precedence`.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.preemption.candidates import Candidate, Preemptor, in_order, lacking
+from queue_dispatcher.preemption.candidates import Candidate, Preemptor, lacking
 from queue_dispatcher.preemption.may_go import Lines, MayGo, lines_of
+from queue_dispatcher.preemption.targets import Targets
 
 
 class Relation(StrEnum):
@@ -62,8 +61,8 @@ class Displacing:
         self._ledger.charge(preemptor.queue, preemptor.charge)
         self._owns_it = not self._borrows(self._path[0], short)
         # By workload, how many of its pods are gone one by one, and what they were charged; `_ALL` with it.
-        self._pods = Counter[str]()
-        self._given = Counter[tuple[str, Cell]]()
+        self._pods: dict[str, int] = {}
+        self._given: dict[tuple[str, Cell], int] = {}
 
     def fits(self) -> bool:
         """Whether quota and capacity allow what was asked for, without the victims so far."""
@@ -86,15 +85,16 @@ class Displacing:
 
     def _left(self, one: Candidate) -> Charge:
         """What it gives back: of all of a workload what pods of it have not given back before."""
-        if one.pods or not self._pods[one.members[0]]:
+        if one.pods or not self._pods.get(one.members[0]):
             return one.charge
-        return tuple((cell, amount - self._given[one.members[0], cell]) for cell, amount in one.charge)
+        given = self._given
+        return tuple((cell, amount - given.get((one.members[0], cell), 0)) for cell, amount in one.charge)
 
     def _count(self, one: Candidate, sign: int) -> None:
         workload = one.members[0]
-        self._pods[workload] += sign * (one.pods or _ALL)
+        self._pods[workload] = self._pods.get(workload, 0) + sign * (one.pods or _ALL)
         for cell, amount in one.charge if one.pods else ():
-            self._given[workload, cell] += sign * amount
+            self._given[workload, cell] = self._given.get((workload, cell), 0) + sign * amount
 
     def victims(self, may_go: MayGo) -> Iterator[Victim]:
         """Who may go, in order, of these, a surplus pod by pod; each is gone once it is told, and the next
@@ -105,7 +105,7 @@ class Displacing:
 
     def _of(self, lines: Lines) -> Iterator[Victim]:
         ledger, later = self._ledger, list[Candidate]()
-        first = _Targets(ledger, self._preemptor, lines, self._pods)
+        first = Targets(ledger, self._preemptor, lines, self._pods)
         for queue in first.queues():
             if queue == self._path[0]:
                 yield self._taken(first.pop(queue), Relation.PRIORITY)
@@ -123,7 +123,7 @@ class Displacing:
                     break
                 self.put_back(one)
                 later.append(first.pass_over(queue))
-        second = _Targets(ledger, self._preemptor, lines_of(later), self._pods)
+        second = Targets(ledger, self._preemptor, lines_of(later), self._pods)
         for queue in second.queues():
             if queue != self._path[0]:
                 own, other = self._apart(queue)
@@ -213,121 +213,5 @@ def _goes_whole(surplus: Candidate, kept: Iterable[Victim]) -> bool:
     return any(not one.candidate.pods and one.candidate.members == surplus.members for one in kept)
 
 
-class _Targets:
-    """The candidates by queue, each queue's in their order, and in which queue to look next.
-
-    ``gone``: by workload, how many of its pods are.
-    """
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        preemptor: Preemptor,
-        lines: Lines,
-        gone: Mapping[str, int],
-    ) -> None:
-        self._ledger, self._preemptor, self._lines, self._gone = ledger, preemptor, lines, gone
-        tree = ledger.tree
-        self._path = tree.paths[preemptor.queue]
-        # By node above others, where to look below it, in order; what is not there any more is passed over.
-        self._below: dict[int, dict[int, None]] = {}
-        pairs = (
-            pair
-            for path in (tree.paths[queue] for queue in lines.queues)
-            for pair in (() if tree.children(path[0]) else pairwise(path))
-        )
-        for node, above in sorted({*pairs}):
-            self._below.setdefault(above, {})[node] = None
-        # Of each queue that was looked at the first, where that is known, and the others.
-        self._first: dict[int, Candidate] = {}
-        self._others: dict[int, Iterator[Candidate]] = {}
-        # As of `share_of`: each victim changes the shares of one path.
-        self._shares: dict[int, int] = {}
-
-    def queues(self) -> Iterator[int]:
-        """Where to look next, as long as there is anywhere."""
-        root = self._path[-1]
-        if len(self._path) == 1:
-            while self._has(root):
-                yield root
-            return
-        while root in self._below:
-            found = self._largest(root)
-            if found is not None:
-                yield found
-
-    def next(self, queue: int) -> Candidate | None:
-        """The next one of the queue, of a surplus one pod; None if there is none left."""
-        if not self._has(queue):
-            return None
-        one = self._first[queue]
-        return replace(one, pods=1) if one.pods else one
-
-    def pop(self, queue: int) -> Candidate:
-        """The same, which goes, and is not looked at again."""
-        one = self._first.pop(queue)
-        for node in self._ledger.tree.paths[one.queue]:
-            self._shares.pop(node, None)
-        if one.pods > 1:
-            self._first[queue] = replace(one, pods=one.pods - 1)
-        return replace(one, pods=1) if one.pods else one
-
-    def pass_over(self, queue: int) -> Candidate:
-        """The same with all pods of a surplus."""
-        return self._first.pop(queue)
-
-    def _has(self, queue: int) -> bool:
-        """Whether one is left in the queue; what can give up no more pods in any cluster is not."""
-        others = self._others.get(queue)
-        if others is None:
-            others = self._others[queue] = self._lines.of(self._ledger.tree.nodes[queue].name)
-        one = self._first.pop(queue, None) or next(others, None)
-        while one is not None and one.pods and self._gone[one.members[0]] >= one.surplus:
-            one = next(others, None)
-        if one is not None:
-            self._first[queue] = one
-        return one is not None
-
-    def drop(self, queue: int) -> None:
-        """The queue is not looked at again."""
-        self._first.pop(queue, None)
-        self._others[queue] = iter(())
-
-    def _largest(self, above: int) -> int | None:
-        """The queue below a node to look in: that of the largest share, step by step down the tree.
-
-        None where there is none; what holds nobody to displace, or borrows nothing, is passed over from then
-        on, but for what the preemptor is in.
-        """
-        shares, leaf, inner = self._shares, _NOTHING, _NOTHING
-        for node in [*self._below[above]]:
-            share = shares.get(node)
-            if share is None:
-                share = shares[node] = self._ledger.share_of(node)
-            if node in self._below:
-                if not share and node not in self._path:
-                    self._leave(node)
-                elif share >= inner[0]:
-                    inner = (share, node)
-            elif (not share and node != self._path[0]) or not self._has(node):
-                self._leave(node)
-            elif share > leaf[0] or (share == leaf[0] and self._is_sooner(node, leaf[1])):
-                leaf = (share, node)
-        if inner is leaf:
-            self._leave(above)
-            return None
-        return self._largest(inner[1]) if inner[0] >= leaf[0] else leaf[1]
-
-    def _leave(self, node: int) -> None:
-        """Nothing at the node or below it is looked at again."""
-        self._below.pop(node, None)
-        self._below.get(self._ledger.tree.parents[node], {}).pop(node, None)
-
-    def _is_sooner(self, queue: int, other: int) -> bool:
-        first = (self._first[queue], self._first[other])
-        return in_order(first, self._preemptor.queue)[0] is first[0]
-
-
-_NOTHING: Final = (-1, -1)
 _ALL: Final = 1 << 40
 """More pods than any workload has."""

@@ -20,7 +20,8 @@ from queue_dispatcher.cache.charging import to_run
 from queue_dispatcher.cache.ends import may_be_stopped
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.ledger.cells import Cell, Charge, added
+from queue_dispatcher.cache.running import Running
+from queue_dispatcher.ledger.cells import Cell, Charge, added, holds_any
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.preemption.candidates import (
     Candidate,
@@ -28,9 +29,10 @@ from queue_dispatcher.preemption.candidates import (
     highest_of,
     in_order,
     may_displace,
+    may_displace_any,
     queues_of,
 )
-from queue_dispatcher.preemption.may_go import Lines, MayGo
+from queue_dispatcher.preemption.may_go import NOBODY, Lines, MayGo
 from queue_dispatcher.turn.duties import may_write
 from queue_dispatcher.turn.shrinking import surplus_of
 from queue_dispatcher.workloads.demand import Placed
@@ -54,6 +56,8 @@ class Displaceable:
         """Whom the preemptor may displace for what it lacks of these cells, by the charges of the ledger: as
         of now, whatever is displaced until somebody looks. ``before``: none of these, that go before it.
         """
+        if not may_displace_any(preemptor, self.cache.running.lowest):
+            return NOBODY
         queues = dict.fromkeys(queues_of(ledger, preemptor, cells))
         most = max(LEAST_RUNNING, MAX_RUNNING // max(1, len(queues)))
         going = frozenset(self.cache.ends.displaced_by)
@@ -86,30 +90,55 @@ class _Search:
         displaced, so that it does not matter who goes before whom.
         """
         cache, now, borrows = self.of.cache, self.of.now, self._borrows(queue)
-        elastic = (entry for entry in self._running(queue) if entry.elastic is not None)
+        elastic = (entry for entry in self._present(self._running(queue)) if entry.elastic is not None)
         found = (one for entry in elastic for one in _surplus(cache, entry, now, borrows=borrows))
         return in_order(filter(self._may_displace, found), queue)
 
     def whole(self, queue: str) -> Iterable[Candidate]:
         """What of it may go as a whole."""
-        running, cache, borrows = [*self._running(queue)], self.of.cache, self._borrows(queue)
-        hold = (entry for entry in running if _may_hold(cache, entry, self.cells))
-        found = (one for entry in hold if (one := self.of.whole(entry, borrows=borrows)) is not None)
-        may_go = (one for one in filter(self._may_displace, found) if self.before.isdisjoint(one.members))
-        if all(entry.group is None and entry.record is None for entry in running):
+        if self.of.cache.running.are_apart(queue):
+            # Of what does not hold what is lacking nothing else is looked at.
+            hold = (one for one in self._running(queue) if holds_any(one.charged.charge, self.cells))
+            return self._found(self._present(hold), queue)
+        entries = [*self._present(self._running(queue))]
+        found = self._found((entry for entry in entries if self._may_hold(entry)), queue)
+        if all(entry.group is None and entry.record is None for entry in entries):
             # Each alone, and as it was admitted: whoever comes first would go first.
-            return may_go
-        return in_order({one.id: one for one in may_go}.values(), queue)
+            return found
+        return in_order({one.id: one for one in found}.values(), queue)
 
-    def _running(self, queue: str) -> Iterator[Entry]:
-        """The first so many, none of a higher priority, without those that are displaced already."""
-        cache, highest = self.of.cache, highest_of(self.preemptor, queue)
-        for priority, uid in islice(cache.running.by_priority(queue), self.most):
-            if highest is not None and priority > highest:
+    def _running(self, queue: str) -> Iterator[Running]:
+        """The first so many, none of a higher priority."""
+        highest = highest_of(self.preemptor, queue)
+        for one in islice(self.of.cache.running.in_order(queue), self.most):
+            if highest is not None and one.priority > highest:
                 break
-            entry = cache.present(uid)
-            if entry is not None and uid not in self.going:
+            yield one
+
+    def _present(self, running: Iterable[Running]) -> Iterator[Entry]:
+        """Those of them that are not displaced already."""
+        present, going = self.of.cache.present, self.going
+        for one in running:
+            entry = present(one.uid)
+            if entry is not None and one.uid not in going:
                 yield entry
+
+    def _found(self, entries: Iterable[Entry], queue: str) -> Iterator[Candidate]:
+        """Those that may go."""
+        whole, before, borrows = self.of.whole, self.before, self._borrows(queue)
+        for entry in entries:
+            one = whole(entry, borrows=borrows)
+            if one is not None and self._may_displace(one) and before.isdisjoint(one.members):
+                yield one
+
+    def _may_hold(self, entry: Entry) -> bool:
+        """Whether it, or what goes with it, may hold any of the cells; False is certain, and saves finding
+        out whether it may go: of a fleet of several flavors most do not hold what is lacking.
+        """
+        if entry.group is not None or entry.elastic is not None:
+            return True
+        charged = self.of.cache.charges.get(entry.uid)
+        return charged is not None and holds_any(charged.charge, self.cells)
 
     def _borrows(self, queue: str) -> bool:
         node = self.ledger.tree.paths[queue][0]
@@ -119,22 +148,12 @@ class _Search:
         return may_displace(self.preemptor, one, self.cells)
 
 
-def _may_hold(cache: Cache, entry: Entry, cells: Collection[Cell]) -> bool:
-    """Whether it, or what goes with it, may hold any of these cells; False is certain, and saves finding out
-    whether it may go: of a fleet of several flavors most do not hold what is lacking.
-    """
-    if entry.group is not None or entry.elastic is not None:
-        return True
-    charged = cache.charges.get(entry.uid)
-    return charged is not None and any(cell in cells for cell, _ in charged.charge)
-
-
 def running_in(cache: Cache, queue: str, now: Moment, *, borrows: bool) -> Iterator[Candidate]:
     """What runs in a queue and may be taken back, whole; ``borrows``: the queue does."""
     found: set[str] = set()
-    for uid in islice(cache.running.of(queue), MAX_RUNNING):
-        entry = cache.present(uid)
-        if entry is None or uid in cache.ends.displaced_by:
+    for running in islice(cache.running.in_order(queue), MAX_RUNNING):
+        entry = cache.present(running.uid)
+        if entry is None or running.uid in cache.ends.displaced_by:
             continue
         one = _whole(cache, entry, now, borrows=borrows)
         if one is not None and one.id not in found:
@@ -205,7 +224,7 @@ def _alone(cache: Cache, entry: Entry) -> Candidate | None:
         return None
     uid, since_ms = entry.uid, record.admitted_ms
     return Candidate(
-        uid, charged.queue, added(charged.charge), record.priority, record.enqueued_ms, since_ms, (uid,)
+        uid, charged.queue, charged.charge, record.priority, record.enqueued_ms, since_ms, (uid,)
     )
 
 
@@ -222,32 +241,8 @@ def is_free_to_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
 def _may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
     if not is_free_to_go(entry, now, borrows=borrows):
         return False
-    promised = promised_to(entry)
-    if promised.min_runtime_ms is None:
+    least_ms = promised_to(entry).min_runtime_ms
+    if least_ms is None:
         return True
     began_ms = began_day_ms(entry.binding, entry.seen, now)
-    return began_ms is not None and now.day_ms - began_ms >= promised.min_runtime_ms
-
-
-def places_of(cache: Cache, found: Iterable[Candidate]) -> Iterator[tuple[str, Entry, Candidate]]:
-    """Each cluster in which one of their members is placed, with that; of a surplus its own."""
-    for one in found:
-        for uid in one.members:
-            entry = cache.entries[uid]
-            for share in entry.binding.placed:
-                if share.cluster == (one.cluster or share.cluster):
-                    yield share.cluster, entry, one
-
-
-def fewer_of(cache: Cache, surplus: Candidate) -> tuple[str, int]:
-    """The cluster, and how many pods fewer it is to have there for so many to go: of a Job that has almost
-    done its work not all are there any more.
-    """
-    entry = cache.entries[surplus.members[0]]
-    there = (share.replicas for share in entry.binding.placed if share.cluster == surplus.cluster)
-    return surplus.cluster, surplus.pods + sum(there) - kept_in(entry, surplus.cluster)
-
-
-def kept_in(entry: Entry, cluster: str) -> int:
-    """How many of its pods the cluster keeps there."""
-    return sum(share.replicas for share in to_run(entry, entry.binding) if share.cluster == cluster)
+    return began_ms is not None and now.day_ms - began_ms >= least_ms

@@ -11,7 +11,7 @@ taken what was left, quotas have changed or its victims do not go, another plan 
 there is none its claim is given up, so that nothing stands idle for what cannot come about.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -26,6 +26,7 @@ from queue_dispatcher.cycle.snapshot import Looks
 from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.preemption.candidates import lacking
 from queue_dispatcher.turn.displaceable import Displaceable
+from queue_dispatcher.turn.plan_questions import PlanQuestion
 from queue_dispatcher.turn.plan_search import AGAIN_MS, PlanSearch, note_in_vain
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
@@ -33,7 +34,11 @@ from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
 MAX_DISPLACEMENTS: Final = 16
 """For how many workloads others are displaced at once."""
 MAX_LOOKS: Final = 8
-"""For how many a turn looks for a plan."""
+"""For how many a turn looks for a plan,"""
+MAX_QUESTIONS: Final = 8
+"""and for no more once it has so many questions to put. Each takes milliseconds, and is put anew as soon as
+room is taken where it was about, as is by every plan that begins.
+"""
 
 
 def claims_of(state: TurnState, now: Moment) -> dict[str, int]:
@@ -118,9 +123,9 @@ def _line(item: Item) -> tuple[int, int]:
     return -item.priority, item.enqueued_ms
 
 
-def displace(state: TurnState, decision: Decision, now: Moment) -> list[PlanSearch]:
-    """Begin the plans that can be made; those that have to ask the estimators for theirs, as they may once
-    all have begun that can, since each keeps room.
+def displace(state: TurnState, decision: Decision, now: Moment) -> Generator[None, None, list[PlanQuestion]]:
+    """Begin the plans that can be made, in steps; what has to be asked for the others, which may be put once
+    all have begun that can, since each keeps room. Not to be gone on with once it has changed who leads.
     """
     if state.cache.observes:
         return []
@@ -146,13 +151,18 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> list[PlanSear
         and (one.item.id not in again or (one.starts_in is not None and one.item.id not in plans))
         and _waits(state.cache, one.item)
     )
-    asking: list[PlanSearch] = []
+    asking: list[PlanQuestion] = []
     displaceable = Displaceable(state.cache, now)
     for waiter in islice(due, MAX_LOOKS):
+        if len(asking) >= MAX_QUESTIONS:
+            # The answers call for a turn that looks for the others.
+            break
         if waiter.item.id in plans or len(plans) < MAX_DISPLACEMENTS:
             look = PlanSearch(state, displaceable, waiter, now)
             if look.has_to_ask():
-                asking.append(look)
+                asking += look.questions
+            if look.has_compared:
+                yield
         elif waiter.starts_in is not None:
             note_in_vain(state, waiter.item, now, AGAIN_MS)
     return asking

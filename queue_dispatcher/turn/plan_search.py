@@ -7,32 +7,28 @@ displaced for it in another. Then it is looked for before it starts, and it star
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from fairway.workloads.workload_name import WorkloadName
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.claims import CLAIMED_MS
-from queue_dispatcher.cache.ends import Displaced
-from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.cycle.actions import class_key
-from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.cycle.waiter import Waiter
-from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.estimates.promise_requests import name_of
 from queue_dispatcher.estimates.victims import VictimsAnswer
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.preemption.candidates import Candidate, Preemptor, queues_of
 from queue_dispatcher.preemption.fungibility import CHEAPEST, NONE, Mode, Outcome, chosen
 from queue_dispatcher.preemption.may_go import Lines, MayGo
-from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, permitted, short_of
-from queue_dispatcher.preemption.victims import Relation
-from queue_dispatcher.turn.displaceable import Displaceable, fewer_of, kept_in, places_of
+from queue_dispatcher.preemption.planning import Offer, Plan, best_plan, short_of
+from queue_dispatcher.turn.displaceable import Displaceable
+from queue_dispatcher.turn.places import places_of
+from queue_dispatcher.turn.plan_beginning import begin_plan
+from queue_dispatcher.turn.plan_questions import PlanQuestion, gone_for
 from queue_dispatcher.turn.preemption_budget import over_budget
-from queue_dispatcher.turn.probing import asked_about
-from queue_dispatcher.turn.state import Displacement, Place, TurnState
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.usage_then import capacity_of, ledger_then
 
 FRESH_MS: Final = 5_000
@@ -48,32 +44,24 @@ def note_in_vain(state: TurnState, item: Item, now: Moment, lasts_ms: int) -> No
     state.in_vain_ms[class_key(item)] = now.elapsed_ms + lasts_ms
 
 
-class _Question(NamedTuple):
-    """Who has to go for what is charged so, of those that may?"""
-
-    way: Alternative
-    probe: str
-    preemptor: Preemptor
-    may_go: MayGo
-
-
 class PlanSearch:
-    """For one workload, in one turn."""
+    """For one workload, in one turn. ``has_compared``: whether plans were, which takes some milliseconds."""
 
     def __init__(self, state: TurnState, displaceable: Displaceable, waiter: Waiter, now: Moment) -> None:
         self._displaceable = displaceable
         self._state, self._cache, self._item, self._now = state, state.cache, waiter.item, now
-        self._ways, self._starts_in, self._rank = waiter.ways, waiter.starts_in, waiter.rank
+        self._waiter, self._ways, self._starts_in = waiter, waiter.ways, waiter.starts_in
         # As it was decided on: it may be gone by now.
         self._queue, _ = state.queues[self._item.queue]
         # Those of which it is not known yet what they come to, with what is to be asked for that.
-        self._asking: dict[int, _Question | None] = {}
+        self._asking: dict[int, PlanQuestion | None] = {}
         self._before = state.displacements.get(self._item.id)
+        self.has_compared = False
         self._ledger, self._capacity = ledger_then(state, now, until=self._item.id), capacity_of(state)
 
     def has_to_ask(self) -> bool:
-        """Begin the best plan, of all ways to charge it, unless it starts all the same; whether it has to
-        `ask` to find that out.
+        """Begin the best plan, of all ways to charge it, unless it starts all the same; whether `questions`
+        have to be answered to find that out.
         """
         self._state.over_budget.pop(self._item.id, None)
         plans = [
@@ -95,10 +83,13 @@ class PlanSearch:
             self._give_up(AGAIN_MS)
         return False
 
-    def ask(self) -> list[Probing]:
-        """What is to be asked."""
-        asked = (self._asked(question) for question in self._asking.values() if question is not None)
-        return [probing for probing in asked if probing is not None]
+    @property
+    def questions(self) -> list[PlanQuestion]:
+        """What has to be asked for that and is not being asked."""
+        estimates, asking = self._state.estimates, self._asking.values()
+        if estimates is None:
+            return []
+        return [one for one in asking if one is not None and not estimates.is_asking_victims(one.probe)]
 
     def _give_up(self, again_ms: int) -> None:
         """Nothing that could be done would let it start: its claim ends, if it has one."""
@@ -141,11 +132,14 @@ class PlanSearch:
         if estimates is not None and probe:
             known = estimates.victims.get(probe)
             if known is None or self._now.elapsed_ms - known.told_ms > FRESH_MS:
-                self._asking[number] = _Question(way, probe, preemptor, may_go)
+                used = (self._ledger, self._capacity)
+                asked = PlanQuestion(self._waiter, way, probe, preemptor, may_go, *used, before)
+                self._asking[number] = asked
                 return None
             if before is not None and not before.is_void and known.is_silent(before.plan.cluster):
                 return Plan(before.plan.cluster, ())
             offers = self._offers(known, may_go)
+        self.has_compared = True
         plan = best_plan(self._ledger, self._capacity, preemptor, may_go, offers, self._now.day_ms)
         if plan is None or not plan.victims:
             return plan
@@ -172,64 +166,27 @@ class PlanSearch:
         before = cache.precedences.of(preemptor.queue).before(preemptor.id, going)
         return self._displaceable.may_go(self._ledger, preemptor, short, before)
 
-    def _asked(self, question: _Question) -> Probing | None:
-        estimates, now = self._state.estimates, self._now
-        assert estimates is not None
-        leaving: dict[str, list[Departure]] = {}
-        in_order = permitted(self._ledger, self._capacity, question.preemptor, question.may_go)
-        place = {one.id: number for number, one in enumerate(in_order)}
-        for gone in self._gone():
-            leaving.setdefault(gone.cluster, []).append(Departure(gone.workload, -1))
-        for cluster, entry, one in places_of(self._cache, in_order):
-            kept = kept_in(entry, cluster) if one.pods else 0
-            ending = Departure(entry.binding.workload, place[one.id], one.pods, kept)
-            leaving.setdefault(cluster, []).append(ending)
-        endings = {cluster: tuple(of) for cluster, of in leaving.items()}
-        subjects, through = asked_about(self._cache, self._item, question.way), self._through()
-        return estimates.ask_victims(question.probe, subjects, endings, day_ms=now.day_ms, through=through)
-
-    def _gone(self) -> Iterator[Place]:
-        """Where those were that have been displaced for it; who has started there again since is there again,
-        and has to go once more or stays.
-        """
-        cache = self._cache
-        for one in self._before.places if self._before is not None else ():
-            entry, displaced = cache.present(one.uid), cache.ends.displaced_by.get(one.uid)
-            is_to_go = displaced is not None and displaced.by == self._item.id
-            if entry is None or is_to_go or not _has_started_in(entry, one.cluster):
-                yield one
-
-    def _through(self) -> frozenset[str]:
-        """For whom room is kept that it may use: itself, and if others go for it already those that wait
-        behind it. Plans in its cluster that were begun after its own were reckoned with that.
-        """
-        state, item, before = self._state, self._item, self._before
-        if before is None:
-            return frozenset((item.id,))
-        begun = [of for of, one in state.displacements.items() if one.plan.cluster == before.plan.cluster]
-        later = frozenset(begun[begun.index(item.id) :])
-        return later | state.reservations.through(item.id, item.queue, self._rank, None, self._now.day_ms)
-
     def _offers(self, known: VictimsAnswer, may_go: MayGo) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
         before = self._before
-        gone_from = {(of.cluster, name_of(of.workload)) for of in self._gone()}
+        gone = gone_for(self._cache, self._item.id, before)
+        gone_from = {(of.cluster, name_of(of.workload)) for of in gone}
         avoids = before.avoids if before is not None else ()
         for cluster in known.fits:
             yield Offer(cluster)
         for cluster, room in known.rooms.items():
             if cluster in avoids:
                 continue
-            gone: dict[str, Candidate] = {}
+            leaving: dict[str, Candidate] = {}
             for name, pods in room.leaving:
                 if not pods and (cluster, name) in gone_from:
                     continue
                 one = self._named(name, cluster, may_go.pods if pods else may_go.whole)
                 if one is None or one.pods < pods:
                     break
-                gone[one.id] = replace(one, pods=pods)
+                leaving[one.id] = replace(one, pods=pods)
             else:
-                yield Offer(cluster, tuple(gone.values()))
+                yield Offer(cluster, tuple(leaving.values()))
 
     def _named(self, name: WorkloadName, cluster: str, line: Lines) -> Candidate | None:
         """What of the workload may go in the cluster."""
@@ -243,60 +200,12 @@ class PlanSearch:
         return None
 
     def _begin(self, way: Alternative, plan: Plan) -> None:
-        state, item, now, before = self._state, self._item, self._now, self._before
-        stopped = places_of(self._cache, [one.candidate for one in plan.victims if not one.candidate.pods])
-        places = tuple(Place(cluster, entry.uid, entry.binding.workload) for cluster, entry, _ in stopped)
-        made = Displacement(item, way.charge, plan, now.elapsed_ms, places=places)
-        if before is not None:
-            if before.tries == MAX_TRIES:
-                self._give_up(CLAIMED_MS)
-                note_in_vain(state, item, now, CLAIMED_MS)
-                return
-            made = replace(made, tries=before.tries + 1, places=before.places + places, avoids=before.avoids)
-        state.displacements[item.id] = made
-        state.unclaimed.discard(item.id)
+        before, item = self._before, self._item
+        if before is not None and before.tries == MAX_TRIES:
+            self._give_up(CLAIMED_MS)
+            note_in_vain(self._state, item, self._now, CLAIMED_MS)
+            return
+        begin_plan(self._state, item, way, plan, before, self._now)
         if self._queue.fungibility.may_displace_first:
             # What it finds elsewhere meanwhile would come after what others are going for.
             self._cache.start_in(item.id, way.flavors)
-        fewer: dict[str, list[tuple[str, int]]] = {}
-        for one in plan.victims:
-            if one.candidate.pods:
-                of = fewer.setdefault(one.candidate.members[0], [])
-                of.append(fewer_of(self._cache, one.candidate))
-        for one in plan.victims:
-            why = _why(one.relation, item, one.candidate)
-            for uid in one.candidate.members:
-                self._cache.ends.displace(uid, Displaced(item.id, why, tuple(fewer.get(uid, ()))))
-        probe = own_probe(item, way)
-        if state.estimates is None or not probe:
-            return
-        known = state.estimates.victims.get(probe)
-        room = known.rooms.get(plan.cluster) if known is not None else None
-        if room is None and known is not None and plan.cluster in known.fits:
-            # It has room there and lacks quota: as that comes back for it, the room has to be there still.
-            room = Earliest(plan.cluster, now.day_ms, 0)
-        state.estimates.forget_victims(probe)
-        if room is not None:
-            told = state.estimates.foretell(probe, room, elapsed_ms=now.elapsed_ms, day_ms=now.day_ms)
-            # At once: what others were told before might let them start as soon as quota comes back.
-            state.estimates.reserve(item.id, self._cache.entries[item.id].binding.workload.name, probe, told)
-
-
-def _has_started_in(entry: Entry, cluster: str) -> bool:
-    """Whether it is placed there, and not stopped in its place."""
-    is_stopped = entry.binding.suspended is not None and entry.record is None
-    return not is_stopped and any(share.cluster == cluster for share in entry.binding.placed)
-
-
-def _why(relation: Relation, item: Item, victim: Candidate) -> str:
-    """What the owner of a victim is told: not whose workload it is, where that is none of its queue."""
-    what = "gave pods up" if victim.pods else "displaced"
-    match relation:
-        case Relation.PRIORITY:
-            is_lower = victim.priority < item.priority
-            than = "of higher priority" if is_lower else "that has waited for longer"
-            return f"{what} for a workload of its queue {than}"
-        case Relation.RECLAIM:
-            return f"{what}: queue {item.queue} takes back what it owns, and this one's queue borrowed"
-        case Relation.SHARE:
-            return f"{what}: queue {item.queue} has the smaller share of what is borrowed"

@@ -147,7 +147,7 @@ def _wanted(ledger: Ledger, name: str, cells: Collection[Cell], one: _Elastic) -
 
 def _elastic(cache: Cache, queues: Collection[str]) -> Iterator[_Elastic]:
     """Those that run, the lowest in priority and the latest first."""
-    entries = (cache.present(uid) for queue in queues for uid in cache.running.of(queue))
+    entries = (cache.present(one.uid) for queue in queues for one in cache.running.in_order(queue))
     elastic = [one for one in entries if one is not None and one.elastic is not None and one.binding.record]
     for entry in sorted(elastic, key=lambda one: (one.priority.value, -_admitted_ms(one), one.uid)):
         charged, record = cache.charges.get(entry.uid), entry.binding.record

@@ -1,6 +1,6 @@
 """The laws about displacing see what they are about, and nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from unittest import mock
 
 import pytest
@@ -120,7 +120,8 @@ def may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
     return may_be_stopped(entry)
 
 
-def nobody(*_: object) -> list[object]:
+def nobody(*_: object) -> Generator[None, None, list[object]]:
+    yield
     return []
 
 

@@ -10,7 +10,7 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.preemption.candidates import Candidate
-from queue_dispatcher.turn import displaceable, plan_search, shrinking, turn
+from queue_dispatcher.turn import displaceable, plan_beginning, shrinking, turn
 from queue_dispatcher.turn.shrinking import surplus_of
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
@@ -166,7 +166,7 @@ def all_of_it(cache: Cache, surplus: Candidate) -> tuple[str, int]:
         pytest.param(
             URGENT.submit("u2", pods=2, runs_s=60, priority=10, at_s=200),
             "no more is given up than is asked for",
-            plan_search,
+            plan_beginning,
             "fewer_of",
             all_of_it,
             id="all goes that may",

@@ -10,9 +10,10 @@ from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.estimates import Probing
+from queue_dispatcher.turn.basis import MAX_PREPLACED
 from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import hear
-from queue_dispatcher.turn.turn import MAX_PREPLACED, turn
+from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Fate, Write
 from sandbox.fakeapi.patching import merge_patch

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
+from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn import turn as turning_module
 from queue_dispatcher.turn.events import Led
@@ -136,6 +137,48 @@ def test_what_happens_while_it_is_asked_whom_to_displace(is_lost: bool) -> None:
         assert turn(made.state, (), made.now).has_decided
     assert set(counts) == {0 if is_lost else 2}
     assert 3 < len(counts) < _MOST_STEPS
+
+
+def beginning(*answered: str) -> tuple[Plane, list[Probing]]:
+    """As `displacing`, once it is known for these whom to displace; and what is still to be answered."""
+    made = displacing()
+    made.needed = {"d": {"m1": ("b",)}, "e": {"m1": ("a",)}}
+    asked = turn(made.state, (), made.now)
+    for write in asked.writes:
+        made.write(write)
+    for probing in asked.probings:
+        if probing.subjects[0].binding.uid in answered:
+            made.answer(probing)
+    return made, [one for one in asked.probings if one.subjects[0].binding.uid not in answered]
+
+
+def test_plans_that_have_begun_in_a_turn_come_to_nothing_if_it_leads_no_more() -> None:
+    begun = list[int]()
+
+    def happens(made: Plane) -> None:
+        begun.append(len(made.state.displacements))
+        leads(made, False, True)
+
+    for after in range(_MOST_STEPS):
+        made, _ = beginning("d", "e")
+        if turned(made, happens, after) is None:
+            break
+        assert not made.state.displacements
+        assert not made.cache.ends.displaced_by
+    assert set(begun) == {0, 1}
+
+
+def test_what_is_answered_between_plans_that_begin_is_decided_on_next() -> None:
+    for after in range(_MOST_STEPS):
+        made, (left,) = beginning("e")
+        found = turned(made, lambda made, left=left: made.answer(left), after)
+        if found is None:
+            break
+        again = turn(made.state, (), made.now)
+        # One is asked about anew where it was answered before room was taken for the other.
+        asked = {one.subjects[0].binding.uid for one in (*found.probings, *again.probings)}
+        assert {*made.state.displacements, *asked} == {"d", "e"}
+    assert 3 < after < _MOST_STEPS
 
 
 def test_the_queue_of_whom_others_are_to_go_for_may_be_deleted_meanwhile() -> None:
