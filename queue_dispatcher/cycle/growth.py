@@ -120,7 +120,11 @@ class Growth:
             yield
             number = turns[0][-1]
             one = growing[number]
-            if not self._take(one):
+            turn = (*self._key(one), number)
+            if turn > turns[0]:
+                # Others of its queue have grown since.
+                heapq.heapreplace(turns, turn)
+            elif not self._take(one):
                 heapq.heappop(turns)
             else:
                 heapq.heapreplace(turns, (*self._key(one), number))

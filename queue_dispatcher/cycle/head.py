@@ -249,9 +249,11 @@ class QueueHead:
     def hold(self, headroom: Headroom) -> None:
         """What the blocked head of a StrictFIFO queue waits for of the queue's own quota, nobody may borrow.
 
-        So Kueue does (pkg/scheduler, v0.20), unless the queue could take it back.
+        So Kueue does (pkg/scheduler, v0.20), unless the queue could take it back. What has used up a soft
+        budget goes behind those who would.
         """
-        if self.blocked is None or self.state.preemption.reclaims or len(self.path) == 1:
+        state = self.state
+        if self.blocked is None or state.is_over_budget or state.preemption.reclaims or len(self.path) == 1:
             return
         charge = self._left.owned_and_short(self.blocked[0].shape, headroom)
         if charge:

@@ -104,13 +104,13 @@ class QueueState:
 
     @property
     def reserves(self) -> bool:
-        """Whether its workloads get reservations."""
-        return self.strategy is QueueingStrategy.BACKFILL_FIFO
+        """Whether its workloads get reservations; what goes behind all others keeps nothing from them."""
+        return self.strategy is QueueingStrategy.BACKFILL_FIFO and not self.is_over_budget
 
     @property
     def may_displace(self) -> bool:
         """Whether its workloads may displace others."""
-        return self.preemption != NO_PREEMPTION
+        return self.preemption != NO_PREEMPTION and not self.is_over_budget
 
 
 @dataclass(frozen=True, slots=True)

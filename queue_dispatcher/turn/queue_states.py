@@ -61,7 +61,7 @@ def _stated(
     pending.shares = sharing.shares if sharing is not None else NOT_SHARED
     exhausted = usages.exhausted(queue, now.day_ms)
     stopped = _stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms)
-    looks = looks_of(state, queue, claims)
+    looks = looks_of(state, queue, claims) if not exhausted else None
     if (
         before is not None
         and before.pending is pending

@@ -101,6 +101,16 @@ def test_the_lowest_share_goes_first() -> None:
     assert grown(fleet.grow()) == {"a": 2, "b": 6}
 
 
+def test_a_queue_with_many_that_grow_has_no_more_turns() -> None:
+    fleet = Parts(root("org", gpu=20), queue("rich", "org", gpu=0), queue("poor", "org", gpu=0))
+    for number in range(4):
+        fleet.run(f"a{number}", "rich", runs=1, most=40)
+    fleet.run("b", "poor", runs=4, most=40)
+    found = grown(fleet.grow())
+    # 12 are free, and both queues use as much before.
+    assert (found.pop("b"), sum(found.values())) == (6, 6)
+
+
 @pytest.mark.parametrize(
     ("rooms", "in_one", "pods"),
     [

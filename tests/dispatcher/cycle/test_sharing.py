@@ -201,3 +201,30 @@ def test_who_is_over_a_soft_budget_goes_behind_all_of_its_tree(
         fleet.configure(name, is_over_budget=name in over)
         fleet.submit(name, f"{name}1", at=at, gpu=1)
     assert fleet.cycle() == order[:gpu]
+
+
+def over_budget(strategy: QueueingStrategy, *, is_over: bool = True, reclaims: bool = False) -> Fleet:
+    """Of 8 GPUs ``b`` uses 4; ``a`` owns 6, has waited for them for long, and is over its budget."""
+    fleet = Fleet(root("org", gpu=2), queue("a", "org", gpu=6), queue("b", "org"))
+    policy = ReservationPolicy(0, 10)
+    fleet.configure("a", is_over_budget=is_over, strategy=strategy, reservation=policy, reclaims=reclaims)
+    fleet.submit("b", "runs", gpu=4)
+    fleet.cycle()
+    fleet.submit("a", "large", gpu=6)
+    fleet.now_ms = 100
+    fleet.cycle()
+    fleet.submit("b", "wants", at=50, gpu=2)
+    return fleet
+
+
+@pytest.mark.parametrize("strategy", [STRICT, BACKFILL])
+def test_nothing_is_kept_for_who_is_over_a_soft_budget(strategy: QueueingStrategy) -> None:
+    assert over_budget(strategy, is_over=False).cycle() == []
+    fleet = over_budget(strategy)
+    assert fleet.cycle() == ["wants"]
+    assert fleet.reservations.made == ()
+
+
+def test_who_is_over_a_soft_budget_displaces_nobody() -> None:
+    assert [*over_budget(STRICT, is_over=False, reclaims=True).decide().preemptors]
+    assert not [*over_budget(STRICT, reclaims=True).decide().preemptors]
