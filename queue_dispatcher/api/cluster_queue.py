@@ -5,7 +5,7 @@ own quota is a pool that they share, and it runs no workloads itself.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -181,6 +181,16 @@ class ClusterQueue:
     quota_reduction: QuotaReduction = KEEPS
     history: History | None = field(default=None, compare=False)
     exceeded_ms: int | None = field(default=None, compare=False)
+
+    @property
+    def displaces(self) -> Preemption:
+        """What its workloads may displace. Where LocalQueues share it, of equal priority not who came first
+        goes first: whoever displaced those that came later would do so for others that have used less.
+        """
+        within = WithinClusterQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+        if self.fair_sharing is None or self.preemption.within_cluster_queue is not within:
+            return self.preemption
+        return replace(self.preemption, within_cluster_queue=WithinClusterQueue.LOWER_PRIORITY)
 
     @property
     def percentages(self) -> Iterator[tuple[str, str]]:

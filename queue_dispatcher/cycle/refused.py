@@ -37,6 +37,8 @@ class Refused:
 
     __slots__ = (
         "_all_due_ms",
+        "_displacing",
+        "_firsts_of",
         "_holding",
         "_is_aged",
         "_is_found",
@@ -76,6 +78,9 @@ class Refused:
         self._picked_until_ms: float = _FOREVER
         # Of those that wait, who was refused.
         self._lacking: frozenset[str] = frozenset()
+        # The first of each class of them, and those that may have others displaced.
+        self._firsts_of: frozenset[str] = frozenset()
+        self._displacing: Sequence[Waiter] = ()
         self._all_due_ms = 0
         self._line: Line | None = None
         self._outline: Line | None = None
@@ -126,9 +131,7 @@ class Refused:
         if not self.may_displace or self._found(headroom, now_ms) is None:
             return ()
         if self._preemptors is None:
-            self._preemptors = sorted(
-                (one for one in self._waiters if one.item.id in self._lacking), key=rank_of
-            )
+            self._preemptors = sorted(self._displacing, key=rank_of)
         return self._preemptors
 
     @property
@@ -180,6 +183,7 @@ class Refused:
         depth = self.state.reservation.depth
         firsts = {item.id: item for one in self._refused for item in one.items[: depth + _SPARE]}
         self._lacking = frozenset(firsts)
+        self._firsts_of = frozenset(one.items[0].id for one in self._refused)
         firsts |= {item.id: item for item in self._holding}
         self._waiting = [
             (item, ways) for item in firsts.values() if (ways := self._left.ways_ever(item.shape))
@@ -198,6 +202,9 @@ class Refused:
         most = state.reservation.depth + _SPARE
         kept = {one.item.id: one for of in (due, found) for one in _foremost(of, most, table)}
         self._waiters = list(kept.values())
+        # Nobody goes for many of those before it, and others may for one of another class.
+        among = self._lacking & (self._firsts_of | kept.keys())
+        self._displacing = [one for one in found if one.item.id in among] if self.may_displace else ()
         points = (next_point_ms(one.item, state.ageing, now_ms) for one in found)
         changes = [at_ms for one in found if (at_ms := one.reserved_ms) > now_ms]
         changes += [at for at in points if at is not None]

@@ -117,7 +117,7 @@ class PlanSearch:
     def _plan(self, number: int) -> Plan | None:
         """The best plan of one of the ways; None where there is none, or that has to be asked."""
         item, estimates, way = self._item, self._state.estimates, self._ways[number]
-        policy, before = self._queue.preemption, self._before
+        policy, before = self._queue.displaces, self._before
         preemptor = Preemptor(item.id, item.queue, policy, item.priority, item.enqueued_ms, way.charge)
         short = short_of(self._ledger, self._capacity, preemptor)
         if self._is_yielding(preemptor, short):

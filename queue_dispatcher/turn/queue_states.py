@@ -1,9 +1,11 @@
 """Queue states: of each queue, what a cycle is told of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from queue_dispatcher.api.budget import Budget
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import NOT_SHARED
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
@@ -42,6 +44,20 @@ def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> di
     return found
 
 
+def growing(state: TurnState, now: Moment) -> tuple[Item, ...]:
+    """Elastic workloads of which a part runs, but for those of queues that admit nothing, whether or not
+    anything else waits there.
+    """
+    cache, found = state.cache, state.cache.growing.values()
+    usages, queues = cache.usages, cache.queues.queues.cluster_queues
+    admits: dict[str, bool] = {}
+    for name in {one.queue for one in found}:
+        queue = queues.get(name)
+        exhausted = usages.exhausted(queue, now.day_ms) if queue is not None else ()
+        admits[name] = queue is not None and _stopped(state, queue, exhausted, now) is None
+    return tuple(one for one in found if admits[one.queue])
+
+
 def _is_plain(queue: ClusterQueue) -> bool:
     """Whether what there is to tell of it follows from how it is set up, but for why it is stopped."""
     return queue.fair_sharing is None and not queue.budgets and not queue.fungibility.may_displace_first
@@ -60,7 +76,7 @@ def _stated(
     sharing = usages.sharing(queue, pending.lines, now.day_ms)
     pending.shares = sharing.shares if sharing is not None else NOT_SHARED
     exhausted = usages.exhausted(queue, now.day_ms)
-    stopped = _stopped(state, queue) or out_of_budget(queue.name, exhausted, now.day_ms)
+    stopped = _stopped(state, queue, exhausted, now)
     looks = looks_of(state, queue, claims) if not exhausted else None
     if (
         before is not None
@@ -86,7 +102,9 @@ def _stated(
     )
 
 
-def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
-    """Why a queue admits nothing, if so."""
+def _stopped(
+    state: TurnState, queue: ClusterQueue, exhausted: Sequence[Budget], now: Moment
+) -> Reason | None:
+    """Why a queue admits nothing, if so. ``exhausted``: those of its budgets that are used up."""
     why = state.cache.resolved.refusal(queue.name)
-    return queue_stopped(queue.name, why) if why else None
+    return queue_stopped(queue.name, why) if why else out_of_budget(queue.name, exhausted, now.day_ms)

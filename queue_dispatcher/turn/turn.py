@@ -39,7 +39,7 @@ from queue_dispatcher.turn.outcomes import hear, undo
 from queue_dispatcher.turn.placing import take_notices
 from queue_dispatcher.turn.plan_questions import PlanQuestion
 from queue_dispatcher.turn.probing import probings_of
-from queue_dispatcher.turn.queue_states import queue_states
+from queue_dispatcher.turn.queue_states import growing, queue_states
 from queue_dispatcher.turn.reducing import reduce
 from queue_dispatcher.turn.reserved import tell_reservations
 from queue_dispatcher.turn.reserving import earliest_of, keep_reservations
@@ -203,7 +203,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         earliest=earliest_of(state),
         reservations=state.reservations,
         claims=claims,
-        growing=tuple(one for one in cache.growing.values() if not cache.resolved.refusal(one.queue)),
+        growing=growing(state, now),
     )
 
 

@@ -97,6 +97,20 @@ def test_nobody_is_displaced_that_the_policy_does_not_name(policy: Obj) -> None:
     assert (displaced(made), made.is_held("urgent")) == ([], True)
 
 
+@pytest.mark.parametrize("strategy", ["BestEffortFIFO", "BackfillFIFO"])
+def test_many_for_whom_nobody_may_go_are_in_nobodys_way(strategy: str) -> None:
+    made = plane(4, LOWER)
+    queue(made, "main", 4, preemption=LOWER, queueingStrategy=strategy)
+    runs(made, "top", 3, "high")
+    runs(made, "x", 1)
+    for number in range(8):
+        comes(made, f"large{number}", 4, "high")
+    comes(made, "urgent", 1, "high")
+    settle(made)
+    assert displaced(made) == ["x"]
+    assert not made.is_held("urgent")
+
+
 def cohort(made: Plane, **queues: Obj) -> None:
     """Queues below a root that owns nothing: by name their nominal ``gpus``, and what else they say."""
     queue(made, "root", 0)

@@ -119,6 +119,20 @@ def partly(plane: Elastic, name: str = "a", least: int = 2, most: int = 6, *, be
     return name
 
 
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(("policy", "runs"), [("Hard", "m1:3"), ("Soft", "m1:6")])
+def test_it_does_not_grow_beyond_a_hard_budget(policy: str, runs: str, *, waits: bool) -> None:
+    plane = Elastic(m1=8)
+    partly(plane)
+    stated = cluster_queue("main", {"any": 8})
+    budget = {"name": "day", "deviceHours": 0, "period": "Day", "policy": policy}
+    plane.feed(CLUSTER_QUEUES, stated | {"spec": {**stated["spec"], "budgets": [budget]}})
+    if waits:
+        plane.submit("other", replicas=1)
+    plane.passes(SETTLED_S)
+    assert list(plane.clusters("a")) == [runs]
+
+
 def test_it_grows_once_there_is_room() -> None:
     plane = Elastic(m1=8)
     partly(plane)

@@ -429,3 +429,20 @@ def test_positions_are_in_the_order_of_now() -> None:
     assert [one.name for one in found.workloads] == ["b1", "b2", "a1", "a2"]
     assert [one.position_in_cluster_queue for one in found.workloads] == [1, 2, 3, 4]
     assert [one.position_in_local_queue for one in found.workloads] == [1, 2, 1, 2]
+
+
+def test_of_equal_priority_nobody_is_displaced_where_local_queues_share() -> None:
+    policy = {"withinClusterQueue": "LowerOrNewerEqualPriority"}
+    plane = Shared(4, {"fairSharing": {}, "preemption": policy})
+    plane.runs("ended", "a", 4)
+    plane.passes(7_200, step_s=600)
+    for name, queue in (("first", "a"), ("b1", "b"), ("b2", "b")):
+        plane.submit(name, queue, gpus=4)
+        plane.passes(5)
+    plane.delete("ended")
+    plane.turn()
+    assert plane.released() == ["b1"]
+    plane.place("b1", m1=1)
+    # The first to come has used more: what b1 left would be for b2.
+    plane.passes(60)
+    assert plane.released() == ["b1"]
