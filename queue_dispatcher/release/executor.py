@@ -9,6 +9,9 @@ What the answers mean: changed or gone is ordinary, and the object is read again
 whether the patch was applied; nothing else happens in that sequence until reading the object has told. When a
 write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
 
+An object at which the server fails while others get through holds up nobody: it is given up, to be tried
+again ever more seldom, and its sequence goes on without it.
+
 What has to be there before a write is made out of its turn, by others than those who make writes: one that
 hangs keeps no write from being made that needs none. It gets a moment to become known: Karmada reads policies
 and bindings from two caches, and a Work that is made without a policy cannot be changed to what that says.
@@ -35,6 +38,7 @@ from fairway.kube.errors import (
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.release.sequences import NOTHING, First, Queued, Sequences
+from queue_dispatcher.release.troubles import Troubles
 from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Write
 
 logger = logging.getLogger(__name__)
@@ -115,6 +119,7 @@ class Executor(Generic[T]):
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
+        self._troubles = Troubles()
         self.sequences = Sequences()
 
     @property
@@ -187,7 +192,7 @@ class Executor(Generic[T]):
         if first.failed is not None:
             self._reconciler.wrote(write, *first.failed)
             return False
-        ensured = first.companion
+        ensured, failure = first.companion, ""
         for attempt in range(ATTEMPTS):
             await self._pause()
             await self._reconciler.at_rest()
@@ -198,6 +203,9 @@ class Executor(Generic[T]):
             prepared = self._reconciler.prepare(write)
             if prepared is None:
                 return True
+            if failure:
+                # It was not applied after all.
+                return self._give_up(write, failure)
             if prepared.first is not None and prepared.first != ensured:
                 purpose = GUIDE if prepared.body is not None else write.purpose
                 failed = await self._ensure(prepared.first, purpose)
@@ -222,13 +230,15 @@ class Executor(Generic[T]):
                 self._reconciler.wrote(write, Fate.REFUSED, str(error))
                 return False
             except KubeError as error:
-                # Flow control, no connection, no credentials: nothing was applied, and all others fail alike.
-                self._slow_down(error)
+                # Flow control, no connection, no credentials: nothing was applied, and most fail alike.
                 self._observe(write.purpose, error.label)
+                if self._fails_alone(write, error):
+                    return self._give_up(write, str(error))
                 self._reconciler.wrote(write, Fate.DROPPED)
                 return False
             if isinstance(result, Patched):
                 self._backoff.reset()
+                self._troubles.got_through(write.uid)
                 self._observe(write.purpose, "applied")
                 self._reconciler.saw(result.object)
                 self._reconciler.wrote(write, Fate.APPLIED)
@@ -239,7 +249,8 @@ class Executor(Generic[T]):
                 return True
             if isinstance(result, OutcomeUnknown):
                 self._observe(write.purpose, "unknown")
-                self._slow_down(result.error)
+                if self._fails_alone(write, result.error):
+                    failure = str(result.error)
             else:
                 self._observe(write.purpose, "stale")
             try:
@@ -253,8 +264,11 @@ class Executor(Generic[T]):
                 return True
             # Karmada writes in bursts of a few tenths of a second: not in step with it.
             await self._sleep(PAUSE_S * attempt * self._rng.random())
+        return self._give_up(write, f"the object changed {ATTEMPTS} times while it was to be patched")
+
+    def _give_up(self, write: Write, told: str) -> bool:
+        """It is to be tried again later, by another decision; nothing follows it in its sequence."""
         self._observe(write.purpose, "given_up")
-        told = f"the object changed {ATTEMPTS} times while it was to be patched"
         self._reconciler.wrote(write, Fate.GIVEN_UP, told)
         return False
 
@@ -299,9 +313,21 @@ class Executor(Generic[T]):
                 # Nobody else's writes wait for that.
                 await self._sleep(UNREADABLE_S)
             except KubeError as error:
-                self._slow_down(error)
+                if self._troubles.failed(write.uid):
+                    await self._sleep(UNREADABLE_S)
+                else:
+                    self._slow_down(error)
             else:
                 return True
+
+    def _fails_alone(self, write: Write, error: KubeError) -> bool:
+        """Whether others are not to wait for the object of the write, at which the server has failed; if it
+        may be the server's trouble, all of them do for a moment.
+        """
+        is_its_own = self._troubles.failed(write.uid)
+        if not is_its_own:
+            self._slow_down(error)
+        return is_its_own or self._troubles.is_hopeless(write.uid)
 
     def _slow_down(self, error: KubeError) -> None:
         if self._clock() < self._not_before_s:

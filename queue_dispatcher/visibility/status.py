@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Denied, KubeError, NotFound
+from fairway.kube.errors import Denied, KubeError, NotFound, Refused, TooManyRequests
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
@@ -87,6 +87,8 @@ class QueueStatuses:
         self._written: dict[str, Status] = {}
         # By kind of queue: until when not to try.
         self._denied_ms: dict[str, int] = {}
+        # By path, until when one that was refused is left aside.
+        self._refused_ms: dict[str, int] = {}
 
     async def run(self, may_write: Callable[[], bool]) -> None:
         """Write what has changed, every five seconds, until cancelled."""
@@ -121,7 +123,8 @@ class QueueStatuses:
                 return
             if self._is_written(path, status):
                 continue
-            if self._clock.elapsed_ms() < self._denied_ms.get(kind, 0):
+            elapsed_ms = self._clock.elapsed_ms()
+            if elapsed_ms < self._denied_ms.get(kind, 0) or elapsed_ms < self._refused_ms.get(path, 0):
                 continue
             try:
                 body = {"status": status}
@@ -136,7 +139,13 @@ class QueueStatuses:
                 continue
             except KubeError as error:
                 self._observe(kind, error.label)
-                raise
+                # It may be this one alone, by an admission policy or webhook: the next round goes on past it.
+                self._refused_ms[path] = self._clock.elapsed_ms() + DENIED_MS
+                if isinstance(error, TooManyRequests) or not isinstance(error, Refused):
+                    raise
+                logger.warning("a status is not written, the others are: %s", error)
+                continue
+            self._refused_ms.pop(path, None)
             self._written[path] = status
             self._observe(kind, "written")
 

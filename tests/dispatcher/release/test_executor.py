@@ -21,6 +21,7 @@ from fairway.kube.errors import (
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.release.executor import ATTEMPTS, SETTLES_S, UNREADABLE_S, Executor
+from queue_dispatcher.release.troubles import TRIES
 from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 
 STALE = Stale("changed")
@@ -313,6 +314,65 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
         assert scene.now_s >= 7.0
         assert scene.server.patched[0] == "a"
         assert sorted(scene.server.patched[1:]) == ["a", "x"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(TooManyRequests("PATCH", 429, "busy", 7.0), id="busy"),
+        pytest.param(OutcomeUnknown(ServerError("PATCH", 500, "no webhook", 7.0)), id="the server fails"),
+    ],
+)
+def test_where_the_server_fails_at_one_object_others_do_not_wait_for_it(
+    answer: PatchResult[str] | KubeError,
+) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [answer] * 2 * TRIES
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        scene.executor.submit([admit("x", "other")])
+        await scene.settle()
+        before_s = scene.now_s
+        scene.executor.submit([admit("a"), admit("y", "other")])
+        await scene.settle()
+        assert "given_up a" in scene.reconciler.told
+        assert str(getattr(answer, "error", answer)) == scene.reconciler.messages["a"]
+        assert scene.now_s - before_s < 7.0
+
+    asyncio.run(scenario())
+
+
+def test_after_three_failures_in_a_row_others_of_its_line_have_their_turn() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [TooManyRequests("PATCH", 429, "busy")] * TRIES
+        for _ in range(TRIES):
+            scene.executor.submit([admit("a")])
+            await scene.settle()
+        assert scene.reconciler.told == ["dropped a", "dropped a", "given_up a"]
+
+    asyncio.run(scenario())
+
+
+def test_what_was_applied_without_an_answer_is_not_given_up() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN] * TRIES
+        saw = scene.reconciler.saw
+
+        def seen(obj: str) -> None:
+            saw(obj)
+            if scene.outcomes.count("unknown") == TRIES:
+                scene.reconciler.unwanted.add("a")
+
+        scene.reconciler.saw = seen  # type: ignore[method-assign]  # the last patch has got through
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert "given_up a" not in scene.reconciler.told
+        assert "applied b" in scene.reconciler.told
 
     asyncio.run(scenario())
 

@@ -59,6 +59,38 @@ def test_refused_for_good_is_told_and_the_others_go_on() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(("code", "retry_after_s"), [(429, None), (429, 3), (500, None), (503, 3)])
+def test_a_server_that_fails_at_one_object_for_long_holds_up_nobody_else(
+    code: int, retry_after_s: int | None
+) -> None:
+    """An admission webhook of somebody's that does not answer for one namespace."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=100)
+        world.queue("main", {"m1": 50})
+        world.queue("other", {"m1": 50})
+        world.api.fail(
+            code,
+            10_000,
+            when=lambda seen: is_patch(seen) and seen.path.endswith("/first-job"),
+            retry_after_s=retry_after_s,
+        )
+        await world.start()
+        await world.passes(1)
+        first = world.submit("first", gpus=1)
+        await world.passes(20)
+        for number in range(10):
+            keys = [world.submit(f"{queue}{number}", queue, gpus=1) for queue in ("main", "other")]
+            await world.until(lambda: all(map(world.is_placed, keys)), within_s=5)  # noqa: B023 - at once
+            await world.passes(5)
+        assert world.is_held(first)
+        assert str(code) in world.dispatcher.cache.bindings.entries[first].note
+        world.api.faults.clear()
+        await world.until(lambda: world.is_placed(first), within_s=120)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(("code", "is_told"), [(403, True), (409, False)])
 def test_people_are_told_of_what_is_refused_and_not_of_what_only_keeps_changing(
     code: int, is_told: bool

@@ -259,6 +259,33 @@ def test_statuses_are_written_when_they_change_and_seldom() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("code", [403, 422, 429, 500])
+def test_a_status_that_is_refused_keeps_no_other_from_being_written(code: int) -> None:
+    """The history in them is all that a new leader knows of what was used."""
+
+    async def scenario(world: World) -> None:
+        await full(world)
+        refused = next(iter(world.dispatcher.cache.queues.cluster_queues.values))
+        world.api.fail(code, 10_000, when=lambda seen: seen.path.endswith(f"/clusterqueues/{refused}/status"))
+        clock = world.dispatcher.controller._clock
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            statuses = QueueStatuses(client, world.dispatcher, clock, lambda kind, outcome: None)
+            task = asyncio.create_task(statuses.run(lambda: True))
+            await world.passes(25)
+            written = [w.path for w in world.api.writes.entries if w.path.endswith("/status")]
+            assert len(written) == 2
+            asked = [s for s in world.api.seen if s.path.endswith(f"/clusterqueues/{refused}/status")]
+            assert len(asked) == 1
+            world.api.faults.clear()
+            await world.passes(80)
+            written = [w.path for w in world.api.writes.entries if w.path.endswith("/status")]
+            assert len(written) == 3
+            task.cancel()
+            await asyncio.wait((task,))
+
+    run(scenario)
+
+
 def test_the_condition_says_what_is_wrong_with_a_queue() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8, m2=8)
