@@ -141,7 +141,7 @@ class Contest:
             self._refused += 1
 
     def _is_refused(self, queue: QueueHead, most: dict[Cell, int]) -> bool:
-        if not queue.is_begun or queue.may_reserve:
+        if queue.state.reserves:
             # Whoever has lost its room may get a reservation when it is looked at.
             return False
         least = queue.least

@@ -338,7 +338,7 @@ class QueueHead:
         having = [charge for charge in least if not self._left.refuses((charge,))]
         if having and not reserving.kept.refuses_all(self.name, self.rank, having):
             return False
-        return not self.state.reserves or self._is_closed(reserving)
+        return not self._may_reserve()
 
     def _is_closed(self, reserving: Reserving) -> bool:
         """Whether there are no reservations left for any of them but those with a claim."""
@@ -346,8 +346,7 @@ class QueueHead:
         flavors = {table.name(cell).flavor for cell in self.state.pending.backlog}
         return reserving.is_closed(self.name, flavors, self.state.reservation.depth)
 
-    @property
-    def may_reserve(self) -> bool:
+    def _may_reserve(self) -> bool:
         """Whether any of them may get a reservation by losing its room; False is certain."""
         reserving = self._headroom.reserving
         if not self._is_begun or not self.state.reserves or reserving is None:
@@ -406,7 +405,7 @@ class QueueHead:
             if fit is not None:
                 return fit
             if may_reserve is None:
-                may_reserve = self.may_reserve
+                may_reserve = self._may_reserve()
                 if not (self._is_strict or may_reserve) and self._left.refuses(self.least):
                     # Not even the least that any of them needs has room.
                     cursor.skip_all()
