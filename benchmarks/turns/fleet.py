@@ -132,9 +132,12 @@ class Fleet:
                 metadata = {"name": f"{queue}-{number}", "namespace": queue}
                 yield {"metadata": metadata, "spec": {"clusterQueue": queue}}
 
-    def arriving(self, number: int, now_ms: int, rng: Random, of_class: str = USUAL) -> Job:
-        """One more Job, that comes to a queue drawn by chance."""
-        queue = rng.choice(self.queues)
+    def arriving(
+        self, number: int, now_ms: int, rng: Random, of_class: str = USUAL, tree: int | None = None
+    ) -> Job:
+        """One more Job, that comes to a queue drawn by chance, of any tree or of that one."""
+        among = self.queues
+        queue = rng.choice(among if tree is None else among[tree::TREES])
         pods, limit_ms = rng.choice(self.shapes[queue])
         local = f"{queue}-{rng.randrange(self.locals_each)}"
         return Job(f"{queue}-x{number:06}", queue, local, pods, limit_ms, of_class, now_ms)
