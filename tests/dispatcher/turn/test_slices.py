@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -171,7 +172,7 @@ def test_plans_that_have_begun_in_a_turn_come_to_nothing_if_it_leads_no_more() -
 def test_what_is_answered_between_plans_that_begin_is_decided_on_next() -> None:
     for after in range(_MOST_STEPS):
         made, (left,) = beginning("e")
-        found = turned(made, lambda made, left=left: made.answer(left), after)
+        found = turned(made, partial(Plane.answer, probing=left), after)
         if found is None:
             break
         again = turn(made.state, (), made.now)
