@@ -744,13 +744,16 @@ def test_nobody_passes_by_when_it_could_have_started_before_what_starts_now() ->
 
 
 def test_who_is_first_by_then_takes_the_place_of_who_was_before() -> None:
-    """Of many that wait few are tried, and which of them changes as they have waited long enough."""
+    """Of many that wait few are tried beside the first of each class, and which of them changes as they have
+    waited long enough.
+    """
     found, cycles = full({"a": None, "b": None, "c": None, "d": None}), AdmissionCycles()
     found.configure("q", reclaims=True)
     found.submit("q", "early", gpu=4)
+    found.submit("q", "next", gpu=4)
     for number in range(5):
         found.submit("q", f"urgent{number}", gpu=5 + number, at=3 * MIN, priority=1)
     first = [f"urgent{number}" for number in range(5)]
-    for minute, tried in ((6, [*first, "early"]), (9, first)):
+    for minute, tried in ((6, [*first, "early", "next"]), (9, [*first, "early"])):
         made = cycles.decide(found.snapshot(), minute * MIN)
         assert [one.item.id for one in made.preemptors] == tried
