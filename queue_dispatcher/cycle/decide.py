@@ -150,7 +150,9 @@ class AdmissionCycles:
             if heads.pop(name, None) is not None:
                 backlog.forget(name)
                 lines.drop(name)
-        reservations, flows, done = snapshot.reservations, headroom.flows, 0
+        reservations, flows = snapshot.reservations, headroom.flows
+        # Before the first as well: a cycle begins with a stop.
+        done = _PACE_OF_KEPT
         for name, state in queues.items():
             done += 1
             if done >= _PACE_OF_KEPT:
