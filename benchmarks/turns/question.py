@@ -34,6 +34,8 @@ from queue_dispatcher.turn.outlook import outlook
 T = TypeVar("T")
 _ROUNDS: Final = 100
 """Some 300 turns that decide, and 30 to 100 that begin to displace others where any do."""
+_FEW_ROUNDS: Final = 10
+"""Of a kind whose turns take several times as long."""
 _RUNNING, _PENDING = 20, 100
 """Of each queue."""
 _URGENT_EVERY, _URGENT = 5, 10
@@ -45,7 +47,7 @@ class Kind:
     """How the queues are set up. ``is_urgent``: whether urgent work comes; ``in_all_trees``: in each round to
     each tree of queues, and no other; ``is_asking``: whether estimators are asked. ``locals_each``:
     LocalQueues of each; ``elastic_every``: of so many that run, one has a part of its pods; ``suspended``: of
-    each queue so many stand still in a cluster.
+    each queue so many stand still in a cluster. ``rounds``: as many are played, at most.
     """
 
     label: str
@@ -56,6 +58,7 @@ class Kind:
     suspended: int = 0
     in_all_trees: bool = False
     is_asking: bool = True
+    rounds: int = _ROUNDS
 
     @property
     def fleet(self) -> tuple[int, int, int]:
@@ -67,8 +70,8 @@ KINDS: Final = (
     Kind("best effort", {"queueingStrategy": "BestEffortFIFO"}),
     Kind("reservations"),
     Kind("nobody to displace", {"preemption": _DISPLACING}),
-    Kind("ten, nobody asked", {"preemption": _DISPLACING}, in_all_trees=True, is_asking=False),
-    Kind("ten at once", {"preemption": _DISPLACING}, in_all_trees=True),
+    Kind("ten, nobody asked", {"preemption": _DISPLACING}, in_all_trees=True, is_asking=False, rounds=20),
+    Kind("ten at once", {"preemption": _DISPLACING}, in_all_trees=True, rounds=20),
     Kind("displacing", {"preemption": _DISPLACING}, is_urgent=True),
     Kind(
         "all of it",
@@ -81,6 +84,7 @@ KINDS: Final = (
         locals_each=2,
         elastic_every=10,
         suspended=1,
+        rounds=_FEW_ROUNDS,
     ),
 )
 
@@ -88,7 +92,7 @@ KINDS: Final = (
 def measure(setting: Setting) -> Result:
     """A case for each kind."""
     is_quick = setting.seconds <= 1.0
-    queues, rounds = (100, 20) if is_quick else (1_000, _ROUNDS)
+    queues, rounds = (100, 10) if is_quick else (1_000, _ROUNDS)
     cases: list[Case] = []
     for _, kinds in groupby(KINDS, key=lambda kind: kind.fleet):
         cases += _cases([*kinds], queues, rounds)
@@ -103,18 +107,20 @@ def _cases(kinds: Sequence[Kind], queues: int, rounds: int) -> Iterator[Case]:
     for kind in kinds:
         _tell(f"turns: {kind.label}")
         world.lead(kind.spec, is_asking=kind.is_asking)
-        yield _case(world, kind, rounds)
+        yield _case(world, kind, min(rounds, kind.rounds))
 
 
 def _case(world: World, kind: Kind, rounds: int) -> Case:
     world.taken.clear()
     world.faults.clear()
+    notes: list[str] = []
     with collecting_as_the_dispatcher():
         world.turns()
         first = world.taken[0]
         world.taken.clear()
-        notes = _play_at_once(world, kind, rounds // 5) if kind.in_all_trees else []
-        if not kind.in_all_trees:
+        if kind.in_all_trees:
+            notes.append(_play_at_once(world, kind, rounds))
+        else:
             _play(world, kind, rounds)
         outlook_s, outlook_step_s, seen = _stepwise(outlook(world.state, world.now()))
         eta_s, eta_step_s, _ = _stepwise(etas(seen))
@@ -149,7 +155,7 @@ def _play(world: World, kind: Kind, rounds: int) -> None:
         world.turns()
 
 
-def _play_at_once(world: World, kind: Kind, rounds: int) -> list[str]:
+def _play_at_once(world: World, kind: Kind, rounds: int) -> str:
     """Rounds in which urgent work comes to all trees at once; what is to be told of how much begins for it.
 
     What has not started by then goes again, so that in the next round as much can begin.
@@ -175,10 +181,10 @@ def _play_at_once(world: World, kind: Kind, rounds: int) -> list[str]:
             if job.uid not in world.running:
                 world.withdraw(job.uid)
         world.turns()
-    return [
+    return (
         f"of {TREES} urgent workloads that come at once, {_median(begun)} had others displaced, "
         f"within {_median(turns)} turns of {1e3 * _median(took_s):.0f} ms in all (medians of {rounds})"
-    ]
+    )
 
 
 def _tell(what: str) -> None:
