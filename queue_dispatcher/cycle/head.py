@@ -164,7 +164,8 @@ class QueueHead:
         are_waiters_same = self._left.look_anew(self._headroom) and is_line_same
         cursor.restart()
         self._clear()
-        self._passes = Passes()
+        if self._passes.are_any:
+            self._passes = Passes()
         self.found = self._find()
         cursor.mark()
         held = (state.pending.get(one.item.id) for one in self._reservations.of(self.name))

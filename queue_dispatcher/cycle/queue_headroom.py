@@ -72,7 +72,7 @@ class QueueHeadroom:
         """
         self.begin(headroom)
         self._is_first = True
-        self.reads = Reads(self._path)
+        self.reads.clear()
         if len(self._ever) <= MAX_SHAPES and self.is_possible_the_same(headroom):
             return True
         self._capacities.clear()

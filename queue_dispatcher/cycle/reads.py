@@ -57,6 +57,12 @@ class Reads:
         # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
         self._distances: dict[Cell, tuple[int, int]] = {}
 
+    def clear(self) -> None:
+        """Nothing was read yet."""
+        self.cells.clear()
+        self._probes.clear()
+        self._distances.clear()
+
     def left(self, cell: Cell, headroom: Headroom) -> Left:
         """What is left of a cell, read once."""
         left = self.cells.get(cell)
