@@ -103,11 +103,6 @@ class Cursor:
         items = [one.items[0] for one in self._order[self._next :]]
         return items + [one.items[place] for _, place, one in self._moved]
 
-    @property
-    def is_at_first(self) -> bool:
-        """Whether no class was gone through."""
-        return not self._next
-
     def restart(self) -> None:
         """Before the first."""
         self.is_moved = False

@@ -147,9 +147,7 @@ class AdmissionCycles:
             one.begin(headroom)
         for name in [name for name in classes if name not in queues]:
             del classes[name]
-            if heads.pop(name, None) is not None:
-                backlog.forget(name)
-                lines.drop(name)
+            self._drop(name)
         reservations, flows = snapshot.reservations, headroom.flows
         # Before the first as well: a cycle begins with a stop.
         done = _PACE_OF_KEPT
@@ -167,9 +165,7 @@ class AdmissionCycles:
                 if why is not None:
                     stopped[name] = why
                     classes[name] = state.pending.classes(now_ms)
-                    if heads.pop(name, None) is not None:
-                        backlog.forget(name)
-                        lines.drop(name)
+                    self._drop(name)
                     continue
                 if head is None:
                     within = bounds.setdefault(paths[name][-1], Bounds())
@@ -184,6 +180,12 @@ class AdmissionCycles:
                 candidates.append(head)
             elif head.blocked is not None:
                 blocked.append(head)
+
+    def _drop(self, name: str) -> None:
+        """Nothing waits in a queue any more, or it is stopped."""
+        if self._heads.pop(name, None) is not None:
+            self._backlog.forget(name)
+            self._lines.drop(name)
 
 
 class _Cycle:

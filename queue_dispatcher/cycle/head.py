@@ -24,7 +24,7 @@ from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.refused import Refused
-from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservation, Reservations
+from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
 from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
 from queue_dispatcher.cycle.waiter import Line, Waiter, since_ms
@@ -315,17 +315,24 @@ class QueueHead:
 
     def _is_still_found(self) -> bool:
         """Whether the head is what was found, as nothing has been taken and no reservation refuses it."""
-        headroom, found = self._headroom, self.found
-        if found is None or self._cursor.is_moved or headroom.is_taken or self.state.sharing is not None:
+        found = self.found
+        if (
+            found is None
+            or self._cursor.is_moved
+            or self._headroom.is_taken
+            or self.state.sharing is not None
+        ):
             return False
-        reserving = headroom.reserving
-        return reserving is None or not reserving.kept or self._refusing(reserving, found) is None
+        return not self._would_delay(found)
 
-    def _refusing(self, reserving: Reserving, fit: Fit) -> Reservation | None:
-        """The reservation that the head would delay if it started so."""
-        return reserving.kept.refusing(
-            self.item.id, self.name, self.rank, self.key.runtime_ms, fit.alternative
-        )
+    def _would_delay(self, fit: Fit) -> bool:
+        """Whether the head would delay any reservation of this cycle if it started so."""
+        reserving = self._headroom.reserving if self._is_begun else None
+        if reserving is None or not reserving.kept:
+            return False
+        item, runtime_ms = self.item, self.key.runtime_ms
+        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, fit.alternative)
+        return refusing is not None
 
     def _is_held_back(self) -> bool:
         """Whether quota and reservations leave nobody even the least that any of them needs, nor are there
@@ -438,10 +445,7 @@ class QueueHead:
             if item.id in looks.claims:
                 return None
             fit = fit._replace(is_second=True)
-        reserving = self._headroom.reserving if self._is_begun else None
-        if fit is None or reserving is None or not reserving.kept:
-            return fit
-        return fit if self._refusing(reserving, fit) is None else None
+        return None if fit is not None and self._would_delay(fit) else fit
 
     def _fit_through(self) -> Fit | None:
         """How it may start in the room that estimators keep for others, as far as it may use that."""

@@ -349,8 +349,7 @@ class QueueHeadroom:
         if not self._is_first:
             kept = self._kept.get(cell, 0) if self._kept else 0
             return amount + kept <= headroom.available(self._queue, self._path, cell)
-        left = self.reads.cells.get(cell) or self.reads.left(cell, headroom)
-        if amount <= left.amount:
+        if amount <= self.reads.left(cell, headroom).amount:
             return True
         self.reads.lacked(cell, amount, headroom)
         return False

@@ -88,12 +88,7 @@ class Reads:
 
     def is_quiet(self, charge: Charge, bounds: Bounds, flows: Flows) -> bool:
         """Whether it is plain that nothing was read since the cycle before that has changed."""
-        return (
-            bounds.are_returned_kept
-            and (bounds.are_spent_kept or not (charge or self._distances))
-            and flows.is_possible_same
-            and (not flows.told or self._probes.isdisjoint(flows.told))
-        )
+        return self.is_within(charge, bounds) and flows.is_possible_same and self.is_told_the_same(flows)
 
     def is_within(self, charge: Charge, bounds: Bounds) -> bool:
         """Whether the bounds alone tell that `is_unchanged` holds: who has no room does not lose it by what
