@@ -2,11 +2,12 @@
 
 import heapq
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
+from queue_dispatcher.cycle.order import Rank, next_point_ms, rank, standing
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.ledger.cells import Charge
@@ -17,7 +18,8 @@ class Cursor:
 
     As of the last `peek`: ``item``, its ``rank`` and ``key``, its class. ``ahead``: how many classes were
     gone through when it was where `mark` was called; ``is_moved``: whether it has gone on since, see
-    `go_back`. ``state``: that of the queue in this cycle; ``due_ms``: when time alone adds to the line.
+    `go_back`. ``state``: that of the queue in this cycle; ``due_ms``: when time alone adds to the line;
+    ``claimed``: as it was lined up.
     """
 
     __slots__ = (
@@ -32,6 +34,7 @@ class Cursor:
         "_until_ms",
         "_version",
         "ahead",
+        "claimed",
         "due_ms",
         "is_moved",
         "item",
@@ -46,6 +49,7 @@ class Cursor:
         self.now_ms = 0
         self.due_ms: int | None = None
         self.ahead = 0
+        self.claimed: AbstractSet[str] = frozenset()
         self.is_moved = False
         self._version: object = None
         self._until_ms: float = _FOREVER
@@ -71,10 +75,12 @@ class Cursor:
             and self.now_ms <= now_ms < self._until_ms
         )
 
-    def line_up(self) -> None:
-        """Put them in order as of ``now_ms``."""
+    def line_up(self, claimed: AbstractSet[str]) -> None:
+        """Put them in order as of ``now_ms``; for whom others are displaced (``claimed``) before whom that
+        may be next, whatever ageing or shares say.
+        """
         pending, ageing, now_ms = self.state.pending, self.state.ageing, self.now_ms
-        self._version = pending.version
+        self._version, self.claimed = pending.version, claimed
         self.due_ms = pending.next_due_ms(now_ms)
         self._order = pending.classes(now_ms)
         self._ranks = []
@@ -82,6 +88,7 @@ class Cursor:
         is_aged = bool(ageing.cap or any(one.key.ageing for one in self._order))
         if is_aged or self.state.sharing is not None:
             ranked = sorted((self._rank(one.items[0]), one) for one in self._order)
+            _put_ahead(ranked, claimed)
             self._ranks, self._order = [first for first, _ in ranked], [one for _, one in ranked]
         if is_aged:
             points_ms += (next_point_ms(one.items[0], ageing, now_ms) for one in self._order)
@@ -208,6 +215,14 @@ class Cursor:
         if item.line in self._taken:
             shares = {item.line: shares.get(item.line, 0) + self._taken[item.line]}
         return rank(item, self.state.ageing, self.now_ms, shares)
+
+
+def _put_ahead(ranked: list[tuple[Rank, PendingClass]], claimed: AbstractSet[str]) -> None:
+    for at, (_, one) in enumerate(ranked) if claimed else ():
+        if one.items[0].id in claimed:
+            own, firsts = standing(one.items[0]), (other.items[0] for _, other in ranked)
+            place = next(number for number, first in enumerate(firsts) if own <= standing(first))
+            ranked.insert(place, ranked.pop(at))
 
 
 _FOREVER: Final = float("inf")

@@ -102,9 +102,7 @@ class AdmissionCycles:
         headroom.reserve(reserving)
         outcome.reserved, outcome.now_ms = reserving.kept, now_ms
         preemptors = yield from _preemptors(headroom, self._heads.values())
-        outcome.shares = {
-            name: state.sharing.shares for name, state in snapshot.queues.items() if state.sharing is not None
-        }
+        outcome.queues = snapshot.queues
         cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun, now_ms)
         for head in blocked:
             assert head.blocked is not None
@@ -342,7 +340,7 @@ class _Cycle:
             return
         reserving, charge, passes = self._headroom.reserving, fit.alternative.charge, False
         if reserving is not None:
-            passes = reserving.kept.is_passed(item.id, queue.name, queue.rank, charge)
+            passes = reserving.kept.is_passed(item, queue.rank, charge)
             reserving.admitted(item, queue.rank, item.runtime_ms, fit.alternative)
         self._headroom.take(queue.name, item.shape, fit)
         self._tokens[fit.is_preplaced] -= len(item.members)
@@ -378,7 +376,7 @@ class _Cycle:
         self._outcome.set_aside[queue.key] = why
         reserving = self._headroom.reserving
         if charge and reserving is not None:
-            reserving.kept.asked(queue.item.id, queue.name, queue.rank, charge)
+            reserving.kept.asked(queue.item, queue.rank, charge)
         if charge and is_scarce:
             self._headroom.keep(queue.name, charge)
             charge = ()

@@ -136,9 +136,9 @@ class QueueHead:
         Answers whether it was looked for, which it is whenever what waits, or its order, has changed.
         """
         left, bounds, cursor = self._left, self._bounds, self._cursor
-        is_line_same = cursor.is_lined_up(state, now_ms)
         passes_same = self._reservations is reservations or self._passes_the_same(reservations, now_ms)
         self._reservations = reservations
+        is_line_same = cursor.is_lined_up(state, now_ms) and cursor.claimed == self._claimed
         self._headroom = headroom
         # Equal states may differ in what LocalQueues have used.
         cursor.state = self.refused.state = state
@@ -331,7 +331,7 @@ class QueueHead:
         if reserving is None or not reserving.kept:
             return False
         item, runtime_ms = self.item, self.key.runtime_ms
-        refusing = reserving.kept.refusing(item.id, self.name, self.rank, runtime_ms, fit.alternative)
+        refusing = reserving.kept.refusing(item, self.rank, runtime_ms, fit.alternative)
         return refusing is not None
 
     def _is_held_back(self) -> bool:
@@ -390,7 +390,7 @@ class QueueHead:
         self.looked = -1
 
     def _line_up(self) -> None:
-        self._cursor.line_up()
+        self._cursor.line_up(self._claimed)
         self._is_strict = self.state.strategy is QueueingStrategy.STRICT_FIFO
 
     def _return(self) -> None:
@@ -455,7 +455,7 @@ class QueueHead:
             passed = reservations.passed_by(self.rank[0], runtime_ms, self._cursor.now_ms)
             self._passes.passed[self.rank[0], runtime_ms] = passed
             self._passes.lent = lent
-        through = reservations.through(item.id, self.name, self.rank, runtime_ms, self._cursor.now_ms)
+        through = reservations.through(item, self.rank, runtime_ms, self._cursor.now_ms)
         fit = self._left.can_admit_through(self.key.shape, through) if through else None
         if fit is None and not lent <= through:
             fit = self._left.can_admit_through(self.key.shape, through | lent, is_owner=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from queue_dispatcher.cycle.bars import Bars
-from queue_dispatcher.cycle.items import Alternative
+from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -71,15 +71,15 @@ class KeptRoom:
             self._claimed.add(kept.reservation.item.id)
 
     def refusing(
-        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, way: Alternative
+        self, item: Item, rank: Rank, runtime_ms: int | None, way: Alternative
     ) -> Reservation | None:
         """The first reservation that an item would delay if it started in that way; None if it delays none,
         as where it starts in the place of another one.
         """
-        if self._leaves(queue, rank[0], runtime_ms, way.charge):
+        if self._leaves(item.queue, rank[0], runtime_ms, way.charge):
             return None
-        delayed = self._delayed(item, queue, rank, runtime_ms, way.charge)
-        if delayed is None or self._place(item, queue, rank, way, delayed) is not None:
+        delayed = self._delayed(item, rank, runtime_ms, way.charge)
+        if delayed is None or self._place(item, rank, way, delayed) is not None:
             return None
         return delayed.reservation
 
@@ -134,31 +134,31 @@ class KeptRoom:
                     bars.add_free(cell, free)
         return bars
 
-    def is_passed(self, item: str, queue: str, rank: Rank, charge: Charge) -> bool:
+    def is_passed(self, item: Item, rank: Rank, charge: Charge) -> bool:
         """Whether an item that is about to be charged so goes before any that holds a reservation of the same
         cells and goes first by the order of queues.
         """
-        has_claim, is_owner = item in self._claimed, not self._ledger.borrows_after(queue, charge)
+        has_claim, is_owner = item.id in self._claimed, not self._ledger.borrows_after(item.queue, charge)
         return any(
-            not (is_owner and kept.reservation.yields_to_owner(queue))
-            and kept.reservation.item.id != item
-            and not kept.reservation.is_behind(queue, rank, has_claim=has_claim)
+            not (is_owner and kept.reservation.yields_to_owner(item.queue))
+            and kept.reservation.item.id != item.id
+            and not kept.reservation.is_behind(item, rank, has_claim=has_claim)
             and not {cell for cell, _ in charge}.isdisjoint(kept.quota)
             for kept in self._kept
         )
 
-    def taken(self, item: str, queue: str, rank: Rank, runtime_ms: int | None, way: Alternative) -> None:
+    def taken(self, item: Item, rank: Rank, runtime_ms: int | None, way: Alternative) -> None:
         """An item is admitted, and about to be charged so. What one takes that goes first anyway is not left
         either. In whose place it starts, that one comes after all others now.
         """
-        path, charge = self._ledger.tree.paths[queue], way.charge
-        delayed = self._delayed(item, queue, rank, runtime_ms, charge)
-        place = self._place(item, queue, rank, way, delayed) if delayed is not None else None
+        path, charge = self._ledger.tree.paths[item.queue], way.charge
+        delayed = self._delayed(item, rank, runtime_ms, charge)
+        place = self._place(item, rank, way, delayed) if delayed is not None else None
         if place is not None:
             self._kept.remove(place)
             self._kept.append(place)
         for kept in self._kept:
-            if kept.reservation.item.id == item:
+            if kept.reservation.item.id == item.id:
                 # Those behind it leave it what it takes.
                 break
             if kept.is_passed_by(runtime_ms, self._now_ms):
@@ -170,19 +170,19 @@ class KeptRoom:
                 # When it can start then, nobody knows.
                 kept.is_passed = False
             self._take(kept, path, charge)
-        self._kept = [kept for kept in self._kept if kept.reservation.item.id != item]
+        self._kept = [kept for kept in self._kept if kept.reservation.item.id != item.id]
         self._changed()
-        self._claimed.discard(item)
+        self._claimed.discard(item.id)
 
-    def asked(self, item: str, queue: str, rank: Rank, charge: Charge) -> None:
+    def asked(self, item: Item, rank: Rank, charge: Charge) -> None:
         """It is being asked whether an item may start, charged so: what it goes before is not to lack by then
         what others take meanwhile.
         """
-        path, has_claim = self._ledger.tree.paths[queue], item in self._claimed
+        path, has_claim = self._ledger.tree.paths[item.queue], item.id in self._claimed
         for kept in self._kept:
-            if kept.reservation.item.id == item:
+            if kept.reservation.item.id == item.id:
                 return
-            if not kept.reservation.is_behind(queue, rank, has_claim=has_claim):
+            if not kept.reservation.is_behind(item, rank, has_claim=has_claim):
                 continue
             self._take(kept, path, charge)
             self._bars.clear()
@@ -206,15 +206,13 @@ class KeptRoom:
             for node, left in quota.items():
                 least = quota[node] = min(least, max(0, left - reaches) if node in path else left)
 
-    def _delayed(
-        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, charge: Charge
-    ) -> Kept | None:
+    def _delayed(self, item: Item, rank: Rank, runtime_ms: int | None, charge: Charge) -> Kept | None:
         """The first that does not leave what the item would be charged."""
-        path, borrows = self._ledger.tree.paths[queue], None
-        for kept in self._binding(item, queue, path[-1], rank, runtime_ms):
+        path, borrows = self._ledger.tree.paths[item.queue], None
+        for kept in self._binding(item, path[-1], rank, runtime_ms):
             if borrows is None:
-                borrows = self._ledger.borrows_after(queue, charge)
-            is_entitled = not borrows and kept.reservation.yields_to_owner(queue)
+                borrows = self._ledger.borrows_after(item.queue, charge)
+            is_entitled = not borrows and kept.reservation.yields_to_owner(item.queue)
             for cell, amount in charge:
                 if not is_entitled and self._exceeds(kept, path, cell, amount):
                     return kept
@@ -222,34 +220,33 @@ class KeptRoom:
                     return kept
         return None
 
-    def _place(self, item: str, queue: str, rank: Rank, way: Alternative, delayed: Kept) -> Kept | None:
+    def _place(self, item: Item, rank: Rank, way: Alternative, delayed: Kept) -> Kept | None:
         """The one in whose place an item may start that would delay ``delayed`` if it took as much besides:
         of its queue, behind it, and to start in the same room, so that others were reckoned with just that.
         Who has a claim has a place of its own.
         """
-        if item in self._claimed:
+        if item.id in self._claimed:
             return None
         for kept in self._kept:
             one = kept.reservation
             if kept is delayed:
                 return None
             is_same = one.alternative.charge == way.charge and (not one.cluster or one.item.id in way.through)
-            if one.is_claimed and one.item.queue == queue and rank < one.rank and is_same:
+            is_own = one.is_claimed and one.item.queue == item.queue
+            if is_own and is_same and one.is_behind(item, rank, has_claim=False):
                 return kept
         return None
 
-    def _binding(
-        self, item: str, queue: str, root: int, rank: Rank, runtime_ms: int | None
-    ) -> Iterator[Kept]:
+    def _binding(self, item: Item, root: int, rank: Rank, runtime_ms: int | None) -> Iterator[Kept]:
         """Those that the item would not pass anyway; of one that has its own, those before that. Those of
         other trees that leave others all there is are left out.
         """
-        has_claim = item in self._claimed
+        has_claim = item.id in self._claimed
         for kept in self._near_to(root):
             one = kept.reservation
-            if one.item.id == item:
+            if one.item.id == item.id:
                 return
-            if one.is_behind(queue, rank, has_claim=has_claim):
+            if one.is_behind(item, rank, has_claim=has_claim):
                 continue
             if not kept.is_passed_by(runtime_ms, self._now_ms):
                 yield kept

@@ -29,6 +29,13 @@ def rank(item: Item, queue_ageing: Ageing, now_ms: int, shares: Mapping[str, int
     return (-priority, shares.get(item.line, 0), item.enqueued_ms, item.id)
 
 
+def standing(item: Item) -> tuple[int, int]:
+    """Where it stands by priority and time in the line alone, the first the least; so others are displaced
+    within a queue.
+    """
+    return -item.priority, item.enqueued_ms
+
+
 def next_point_ms(item: Item, queue_ageing: Ageing, now_ms: int) -> int | None:
     """When waiting next raises the item's priority; None if it never will again."""
     ageing = item.ageing or queue_ageing

@@ -202,9 +202,8 @@ class Refused:
         most = state.reservation.depth + _SPARE
         kept = {one.item.id: one for of in (due, found) for one in _foremost(of, most, table)}
         self._waiters = list(kept.values())
-        # Nobody goes for many of those before it, and others may for one of another class. But who stands
-        # before it by ageing alone would take the room that is made for it, and may itself make none.
-        among = self._lacking & (kept.keys() if self._is_aged else self._firsts_of | kept.keys())
+        # Nobody goes for many of those before it, and others may for one of another class.
+        among = self._lacking & (self._firsts_of | kept.keys())
         self._displacing = [one for one in found if one.item.id in among] if self.may_displace else ()
         points = (next_point_ms(one.item, state.ageing, now_ms) for one in found)
         changes = [at_ms for one in found if (at_ms := one.reserved_ms) > now_ms]

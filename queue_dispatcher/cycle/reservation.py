@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of, probe_through
-from queue_dispatcher.cycle.order import Rank
+from queue_dispatcher.cycle.order import Rank, standing
 from queue_dispatcher.ledger.cells import Cell
 
 
@@ -66,16 +66,17 @@ class Reservation:
         """Whether nothing starts any more in what it lacks, whatever is declared."""
         return now_ms >= self.drains_ms
 
-    def is_behind(self, queue: str, rank: Rank, *, has_claim: bool) -> bool:
-        """Whether an item of a queue goes first by the order of queues: it is not held back at all.
+    def is_behind(self, item: Item, rank: Rank, *, has_claim: bool) -> bool:
+        """Whether another item goes first by the order of queues: it is not held back at all.
         ``has_claim``: others are displaced for it.
 
         What others were displaced for is not for other queues, whatever the priorities there: they would use
         a right to displace that they may not have themselves, and whoever has it would use it without end.
-        So whoever has a claim waits for nobody of another queue that has none.
+        So whoever has a claim waits for nobody of another queue that has none. Nor is it for who goes first
+        in its own queue by ageing or shares alone: that one could be displaced for it next.
         """
-        if queue == self.item.queue:
-            return rank < self.rank
+        if item.queue == self.item.queue:
+            return rank < self.rank and not (self.is_claimed and standing(self.item) < standing(item))
         return not self.is_claimed and (has_claim or rank[0] < self.rank[0])
 
     def yields_to_owner(self, queue: str) -> bool:
@@ -117,16 +118,14 @@ class Reservations:
         """Whether the item holds one."""
         return any(one.item.id == item for one in self.made)
 
-    def through(
-        self, item: str, queue: str, rank: Rank, runtime_ms: int | None, now_ms: int
-    ) -> frozenset[str]:
+    def through(self, item: Item, rank: Rank, runtime_ms: int | None, now_ms: int) -> frozenset[str]:
         """The items for which estimators keep room that this one may use.
 
         Of one that holds a reservation itself: also all that give way to it.
         """
-        own = next((one for one in self.of(queue) if one.item.id == item), None)
+        own = next((one for one in self.of(item.queue) if one.item.id == item.id), None)
         if own is not None:
-            after = self.behind(item)
+            after = self.behind(item.id)
             return frozenset(
                 one.item.id
                 for one in self.made
@@ -134,14 +133,12 @@ class Reservations:
                 and not own.is_apart_from(one)
                 and (
                     one.item.id in after
-                    or one.is_behind(queue, rank, has_claim=own.is_claimed)
+                    or one.is_behind(item, rank, has_claim=own.is_claimed)
                     or one.is_passed_by(runtime_ms, now_ms)
                 )
             )
-        passed, others = self.passed_by(rank[0], runtime_ms, now_ms), self.of(queue)
-        behind = {
-            one.item.id for one in others if one.cluster and one.is_behind(queue, rank, has_claim=False)
-        }
+        passed, others = self.passed_by(rank[0], runtime_ms, now_ms), self.of(item.queue)
+        behind = {one.item.id for one in others if one.cluster and one.is_behind(item, rank, has_claim=False)}
         return passed | behind if behind else passed
 
     def passed_by(self, priority: int, runtime_ms: int | None, now_ms: int) -> frozenset[str]:

@@ -157,7 +157,7 @@ class Reserving:
         for one in self.kept:
             if one.reservation.item.id == item.id:
                 self._count(one.root, one.reservation.alternative, -1)
-        self.kept.taken(item.id, item.queue, rank, runtime_ms, way)
+        self.kept.taken(item, rank, runtime_ms, way)
         self._shadows.admitted(item, runtime_ms, way)
 
     @property

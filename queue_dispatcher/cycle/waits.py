@@ -12,12 +12,14 @@ from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.kept_room import KeptRoom
+from queue_dispatcher.cycle.order import NOT_SHARED, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.reasons import Reason, behind_head, behind_reservation
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.cycle.reserved import lacking_of, start_of
 from queue_dispatcher.cycle.runtime import longest_within
+from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.ledger.cells import Charge
 
 
@@ -30,8 +32,7 @@ class Outcome:
     which all were admitted. ``set_aside``: the classes whose next item was passed over, and why; ``kept``:
     what that keeps from others in its queue; ``others``: what those wait for that have room beside them.
     ``full``: by `Fit.is_preplaced`, what whoever has room waits for where no more of that kind may be
-    released. ``reserved``: what is kept for reservations. ``shares``: by queue that LocalQueues share, what
-    each has used.
+    released. ``reserved``: what is kept for reservations. ``queues``: by name.
     """
 
     headroom: Headroom
@@ -45,7 +46,7 @@ class Outcome:
     full: Mapping[bool, Reason] = field(default_factory=dict)
     reserved: KeptRoom | None = None
     now_ms: int = 0
-    shares: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    queues: Mapping[str, QueueState] = field(default_factory=dict)
 
 
 class Waits(Mapping[ClassKey, Reason]):
@@ -118,10 +119,10 @@ class Waits(Mapping[ClassKey, Reason]):
         first = next((one for one in self._outcome.classes[key.queue] if one.key == key), None)
         if kept is None or first is None:
             return None
-        way = fit.alternative
-        priority, _, came_ms, item = first.rank
-        share = self._outcome.shares.get(key.queue, {}).get(key.line, 0)
-        return kept.refusing(item, key.queue, (priority, share, came_ms, item), key.runtime_ms, way)
+        item, state = first.items[0], self._outcome.queues[key.queue]
+        shares = state.sharing.shares if state.sharing is not None else NOT_SHARED
+        own = rank(item, state.ageing, self._outcome.now_ms, shares)
+        return kept.refusing(item, own, key.runtime_ms, fit.alternative)
 
     def _behind(self, reservation: Reservation) -> Reason:
         item, now_ms = reservation.item, self._outcome.now_ms

@@ -22,6 +22,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.order import standing
 from queue_dispatcher.cycle.snapshot import Looks
 from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.preemption.candidates import lacking
@@ -114,13 +115,9 @@ def hand_over(state: TurnState, started: Iterable[Item]) -> None:
     for item in started if plans else ():
         for one in plans.values():
             behind = one.item
-            if behind.queue == item.queue and item.id not in plans and _line(item) < _line(behind):
+            if behind.queue == item.queue and item.id not in plans and standing(item) < standing(behind):
                 for uid in item.members:
                     state.cache.precedences.of(item.queue).displaced(behind.id, uid)
-
-
-def _line(item: Item) -> tuple[int, int]:
-    return -item.priority, item.enqueued_ms
 
 
 def displace(state: TurnState, decision: Decision, now: Moment) -> Generator[None, None, list[PlanQuestion]]:

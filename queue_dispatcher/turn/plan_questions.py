@@ -67,7 +67,7 @@ class PlanQuestion:
             return frozenset((item.id,))
         begun = [of for of, one in state.displacements.items() if one.plan.cluster == before.plan.cluster]
         later = frozenset(begun[begun.index(item.id) :])
-        behind = state.reservations.through(item.id, item.queue, self.waiter.rank, None, now.day_ms)
+        behind = state.reservations.through(item, self.waiter.rank, None, now.day_ms)
         return later | behind
 
 

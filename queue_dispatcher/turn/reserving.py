@@ -60,7 +60,7 @@ def keep_reservations(state: TurnState, decision: Decision, now: Moment) -> list
         through = decision.reservations.behind(one.item.id)
         if one.is_claimed:
             # Others' reservations may have come to hold the room that was made for it.
-            through |= decision.reservations.through(one.item.id, one.item.queue, one.rank, None, now.day_ms)
+            through |= decision.reservations.through(one.item, one.rank, None, now.day_ms)
         probing = estimates.ask_earliest(probe, subjects, endings, day_ms=now.day_ms, through=through)
         if probing is not None:
             asking.append(probing)

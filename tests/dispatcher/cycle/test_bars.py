@@ -31,13 +31,14 @@ def test_a_queue_is_refused_what_each_reservation_refuses_it(seed: int) -> None:
             rank = (-rng.randrange(3), 0, 5, "new")
             ways = [Alternative((), each) for each in least]
             has_own = any(one.reservation.item.queue == name for one in room)
-            refused = all(room.refusing("new", name, rank, 1, way) is not None for way in ways)
+            refused = all(room.refusing(item("new", name), rank, 1, way) is not None for way in ways)
             assert room.refuses_all(name, rank, least) is (refused and not has_own)
         name, taken = rng.choice(names), charge(gpu=rng.randint(0, 2), cpu=1)
         if rng.randrange(2):
-            room.asked("asked", name, (-9, 0, 0, "asked"), taken)
+            room.asked(item("asked", name), (-9, 0, 0, "asked"), taken)
         else:
-            room.taken("taken", name, (-9, 0, 0, "taken"), rng.choice((None, 5)), Alternative((), taken))
+            way = Alternative((), taken)
+            room.taken(item("taken", name), (-9, 0, 0, "taken"), rng.choice((None, 5)), way)
         ledger.charge(name, taken)
 
 
@@ -55,11 +56,14 @@ def drawn(rng: Random) -> Ledger:
     return ledger
 
 
+def item(item_id: str, queue: str) -> Item:
+    return Item(item_id, item_id, (item_id,), queue, queue, shape(charge(gpu=1)), 0, 0)
+
+
 def kept(rng: Random, ledger: Ledger, name: str, item_id: str) -> Kept:
-    item = Item(item_id, item_id, (item_id,), name, name, shape(charge(gpu=1)), 0, 0)
     starts_ms, drains_ms = rng.choice((None, NOW_MS, NOW_MS + 50)), rng.choice((NOW_MS, NOW_MS + 100))
     reservation = Reservation(
-        item,
+        item(item_id, name),
         (-rng.randrange(3), 0, 1, item_id),
         Alternative((), charge(gpu=1)),
         0,

@@ -105,7 +105,7 @@ def test_who_has_a_claim_uses_nothing_that_is_made_for_another_one_elsewhere(
     )
     first = reservations.made[0]
     assert reservations.behind("first") == {"first"} | passed
-    assert reservations.through("first", "a", first.rank, None, found.now_ms) == {"first"} | passed
+    assert reservations.through(first.item, first.rank, None, found.now_ms) == {"first"} | passed
 
 
 # Of those that are alike the first is looked at, and what is kept for one of them is not for all.

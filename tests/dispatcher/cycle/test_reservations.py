@@ -282,8 +282,9 @@ def test_who_holds_one_may_use_what_is_kept_for_those_behind_it(item: str, expec
     found.now_ms = 6 * MIN
     reservations = found.decide(verdicts=refused).reservations
     assert [one.item.id for one in reservations.made] == ["first", "second", "third"]
-    rank = reservations.made[0].rank
-    assert reservations.through(item, item, rank, None, found.now_ms) == expected
+    first = reservations.made[0]
+    asked = replace(first.item, id=item, queue=item)
+    assert reservations.through(asked, first.rank, None, found.now_ms) == expected
 
 
 def test_so_many_of_a_tree_get_one_for_each_flavor() -> None:
