@@ -103,6 +103,9 @@ class Growth:
         self._wanted = wanted
         self._barred = frozenset(barred)
         self._tokens = min(tokens, MAX_GROWING)
+        # By cell, the queues in which somebody waits that could take of it now, and how much; until something
+        # grows.
+        self._takers: dict[Cell, list[tuple[str, int]]] = {}
 
     def run(self, started: Iterable[Admit], running: Iterable[Item]) -> Generator[None, None, None]:
         """Let those grow that have just ``started``, and those that run; in steps."""
@@ -166,6 +169,7 @@ class Growth:
             if pods > 0 and self._may_take(one.item, charge):
                 probe = probe_of(one.item.shape, one.alternative)
                 self._headroom.grow(one.item.queue, probe, one.verdict, charge, pods)
+                self._takers.clear()
                 self._tokens -= one.started is None and not one.more
                 one.more += pods
                 return one.left > 0
@@ -181,22 +185,22 @@ class Growth:
 
     def _hurts(self, queue: str, charge: Charge) -> bool:
         """Whether somebody who waits could take less of it afterwards, and not all that waits there."""
-        waiting = [
-            (name, cell, need)
-            for cell, _ in charge
-            for name, need in self._wanted.get(cell, {}).items()
-            if need > 0
-        ]
-        if not waiting:
+        takers = [(name, cell, could) for cell, _ in charge for name, could in self._takers_of(cell)]
+        if not takers:
             return False
         ledger = self._headroom.ledger
-        before = [self._usable(name, cell) for name, cell, _ in waiting]
         ledger.charge(queue, charge)
-        after = [self._usable(name, cell) for name, cell, _ in waiting]
+        hurts = any(self._usable(name, cell) < could for name, cell, could in takers)
         ledger.give_back(queue, charge)
-        return any(
-            then < min(now, need) for now, then, (_, _, need) in zip(before, after, waiting, strict=True)
-        )
+        return hurts
+
+    def _takers_of(self, cell: Cell) -> list[tuple[str, int]]:
+        takers = self._takers.get(cell)
+        if takers is None:
+            wanted = self._wanted.get(cell, {}).items()
+            could = ((name, min(need, self._usable(name, cell))) for name, need in wanted)
+            takers = self._takers[cell] = [(name, amount) for name, amount in could if amount > 0]
+        return takers
 
     def _usable(self, queue: str, cell: Cell) -> int:
         headroom = self._headroom
