@@ -19,7 +19,7 @@ class Cursor:
     As of the last `peek`: ``item``, its ``rank`` and ``key``, its class. ``ahead``: how many classes were
     gone through when it was where `mark` was called; ``is_moved``: whether it has gone on since, see
     `go_back`. ``state``: that of the queue in this cycle; ``due_ms``: when time alone adds to the line;
-    ``claimed``: as it was lined up.
+    ``claimed``: as it was lined up; ``is_aged``: whether time changes the order.
     """
 
     __slots__ = (
@@ -36,6 +36,7 @@ class Cursor:
         "ahead",
         "claimed",
         "due_ms",
+        "is_aged",
         "is_moved",
         "item",
         "key",
@@ -50,7 +51,7 @@ class Cursor:
         self.due_ms: int | None = None
         self.ahead = 0
         self.claimed: AbstractSet[str] = frozenset()
-        self.is_moved = False
+        self.is_moved = self.is_aged = False
         self._version: object = None
         self._until_ms: float = _FOREVER
         self._order: Sequence[PendingClass] = ()
@@ -85,19 +86,14 @@ class Cursor:
         self._order = pending.classes(now_ms)
         self._ranks = []
         points_ms = [self.due_ms]
-        is_aged = bool(ageing.cap or any(one.key.ageing for one in self._order))
-        if is_aged or self.state.sharing is not None:
+        self.is_aged = bool(ageing.cap or any(one.key.ageing for one in self._order))
+        if self.is_aged or self.state.sharing is not None:
             ranked = sorted((self._rank(one.items[0]), one) for one in self._order)
             _put_ahead(ranked, claimed)
             self._ranks, self._order = [first for first, _ in ranked], [one for _, one in ranked]
-        if is_aged:
+        if self.is_aged:
             points_ms += (next_point_ms(one.items[0], ageing, now_ms) for one in self._order)
         self._until_ms = min((at for at in points_ms if at is not None), default=_FOREVER)
-
-    @property
-    def is_reordered(self) -> bool:
-        """Whether the order is not that of the ranks of the classes, as where time changes it."""
-        return bool(self._ranks)
 
     @property
     def before(self) -> Sequence[PendingClass]:

@@ -44,7 +44,7 @@ from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
-from queue_dispatcher.cycle.waiter import InOrder, Line, Waiter, rank_of
+from queue_dispatcher.cycle.waiter import InOrder, Line, RankedLine, Waiter, rank_of
 from queue_dispatcher.cycle.waits import Outcome, Waits
 from queue_dispatcher.ledger.cells import Charge
 from queue_dispatcher.ledger.ledger import Ledger
@@ -427,7 +427,7 @@ def _reserving(
         if not number % _SHORT_PACE:
             yield
         line = head.due_waiters(headroom, now_ms, claims.keys())
-        if line is not None and line.pick is not None:
+        if line is not None and line.pick is not None and head.state.sharing is None:
             if standing.get(head.name) is not line:
                 standing.put(head.name, head.path[-1], line)
             continue
@@ -451,17 +451,15 @@ def _claimed_in(snapshot: Snapshot) -> tuple[set[str], set[str]]:
     return queues, unseen
 
 
-def _preemptors(
-    headroom: Headroom, heads: Collection[QueueHead]
-) -> Generator[None, None, list[Sequence[Waiter]]]:
+def _preemptors(headroom: Headroom, heads: Collection[QueueHead]) -> Generator[None, None, list[RankedLine]]:
     """Those of each queue that find no room and may have others displaced, before anything is taken."""
-    found: list[Sequence[Waiter]] = []
+    found: list[RankedLine] = []
     for number, head in enumerate([head for head in heads if head.refused.may_displace]):
         if not number % _SHORT_PACE:
             yield
-        waiters = head.preemptors(headroom)
-        if waiters:
-            found.append(waiters)
+        line = head.preemptors(headroom)
+        if line is not None:
+            found.append(line)
     return found
 
 

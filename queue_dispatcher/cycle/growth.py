@@ -31,7 +31,7 @@ _SCALE: Final = 1 << 20
 _PACE: Final = 16
 
 Wanted = Mapping[Cell, Mapping[str, int]]
-"""By cell and queue, what waits there and could ever start."""
+"""By cell and queue, what waits there and could ever start, where anything is left."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,11 +73,15 @@ def waiting_for(
     admitted: Mapping[ClassKey, int],
     cells: Collection[Cell],
 ) -> Generator[None, None, Wanted]:
-    """What waits for these cells after a cycle, in steps. ``classes``: by queue, what waited before it;
-    ``admitted``: how many of each class wait no more.
+    """What waits after a cycle for those of these cells of which its queue has anything left, in steps.
+    ``classes``: by queue, what waited before it; ``admitted``: how many of each class wait no more.
     """
     found: dict[Cell, dict[str, int]] = {cell: {} for cell in cells}
-    for queue, waiting in classes.items():
+    for at, (queue, waiting) in enumerate(classes.items()):
+        if not at % _PACE:
+            yield
+        if not any(_usable(headroom, queue, cell) for cell in cells):
+            continue
         left = QueueHeadroom(headroom, queue)
         for number, one in enumerate(waiting):
             if not number % _PACE:
@@ -190,7 +194,7 @@ class Growth:
             return False
         ledger = self._headroom.ledger
         ledger.charge(queue, charge)
-        hurts = any(self._usable(name, cell) < could for name, cell, could in takers)
+        hurts = any(_usable(self._headroom, name, cell) < could for name, cell, could in takers)
         ledger.give_back(queue, charge)
         return hurts
 
@@ -198,13 +202,9 @@ class Growth:
         takers = self._takers.get(cell)
         if takers is None:
             wanted = self._wanted.get(cell, {}).items()
-            could = ((name, min(need, self._usable(name, cell))) for name, need in wanted)
+            could = ((name, min(need, _usable(self._headroom, name, cell))) for name, need in wanted)
             takers = self._takers[cell] = [(name, amount) for name, amount in could if amount > 0]
         return takers
-
-    def _usable(self, queue: str, cell: Cell) -> int:
-        headroom = self._headroom
-        return max(0, min(headroom.ledger.available(queue, cell), headroom.free(cell)))
 
     def _key(self, one: _Growing) -> tuple[int, int, Rank]:
         share = self._headroom.ledger.share_at(one.item.queue, one.pod, 0)
@@ -213,6 +213,11 @@ class Growth:
     def _share_of(self, item: Item) -> tuple[int, int, Rank]:
         share = self._headroom.ledger.share_at(item.queue, (), 0)
         return share, item.runs * _SCALE // max(1, item.runs + item.most), _rank(item)
+
+
+def _usable(headroom: Headroom, queue: str, cell: Cell) -> int:
+    """What quota and capacity leave of a cell."""
+    return max(0, min(headroom.ledger.available(queue, cell), headroom.free(cell)))
 
 
 def _rank(item: Item) -> Rank:

@@ -27,7 +27,7 @@ from queue_dispatcher.cycle.refused import Refused
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
 from queue_dispatcher.cycle.reserving import Reserving
 from queue_dispatcher.cycle.snapshot import Looks, QueueState
-from queue_dispatcher.cycle.waiter import Line, Waiter, since_ms
+from queue_dispatcher.cycle.waiter import Line, RankedLine, Waiter, since_ms
 from queue_dispatcher.ledger.cells import Charge
 
 
@@ -183,7 +183,7 @@ class QueueHead:
             if len(self._refusals) == _MAX_REFUSALS:
                 self._refusals.clear()
             refused = self._refusals[cursor.ahead] = Refused(
-                self.state, self._left, cursor.before, self._holding, is_aged=cursor.is_reordered
+                self.state, self._left, cursor.before, self._holding, is_aged=cursor.is_aged
             )
         refused.state = self.state
         self.refused = refused
@@ -207,9 +207,15 @@ class QueueHead:
     def _pick_due(self) -> Sequence[Waiter]:
         return self.refused.picked(self._headroom, self._cursor.now_ms)
 
-    def preemptors(self, headroom: Headroom) -> Sequence[Waiter]:
-        """Those that may have others displaced, before anything is taken, the first first."""
-        return self.refused.preemptors(headroom, self._cursor.now_ms)
+    def preemptors(self, headroom: Headroom) -> RankedLine | None:
+        """Those that may have others displaced, before anything is taken; None where nobody may. To be read
+        before the next cycle.
+        """
+        first = self.refused.first_preemptor(headroom, self._cursor.now_ms)
+        return RankedLine(self.name, first, self._read_preemptors) if first is not None else None
+
+    def _read_preemptors(self) -> Sequence[Waiter]:
+        return self.refused.preemptors(self._headroom, self._cursor.now_ms)
 
     def _reserve_late(self) -> None:
         """The head has lost its room in this cycle: it gets a reservation if it has waited long enough."""
@@ -479,7 +485,7 @@ class QueueHead:
         cursor = self._cursor
         self.blocked = (cursor.key, cursor.item)
         cursor.pop()
-        if cursor.is_reordered:
+        if cursor.is_aged:
             points = (next_point_ms(item, self.state.ageing, cursor.now_ms) for item in cursor.behind)
             self.changes_ms = min((at for at in points if at is not None), default=None)
 

@@ -5,14 +5,14 @@ out only as far as somebody asks, and stays until other classes are refused, or 
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from queue_dispatcher.cycle.deadlines import after_ms, by_deadline
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item
-from queue_dispatcher.cycle.order import NOT_SHARED, next_point_ms, rank
+from queue_dispatcher.cycle.order import NOT_SHARED, Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.snapshot import QueueState
@@ -38,6 +38,7 @@ class Refused:
     __slots__ = (
         "_all_due_ms",
         "_displacing",
+        "_first",
         "_firsts_of",
         "_holding",
         "_is_aged",
@@ -86,6 +87,7 @@ class Refused:
         self._outline: Line | None = None
         self._outlined_ms = 0
         self._preemptors: Sequence[Waiter] | None = None
+        self._first: Rank | None = None
         self.waits_ms: float = _FOREVER
         self.may_displace = state.may_displace
         if state.reserves or self.may_displace:
@@ -108,21 +110,37 @@ class Refused:
         reserves = state.reserves and self.waits_ms <= now_ms
         among = claims if state.pending.has_any(claims) else ()
         claimed = [item for one in among if (item := state.pending.get(one)) is not None]
-        if reserves and not claimed and self._is_outlined(headroom, now_ms, pick):
-            return self._outline
+        if reserves and not claimed:
+            outline = self._outlined(headroom, now_ms, pick)
+            if outline is not None:
+                return outline
         line = self._found(headroom, now_ms) if reserves else None
         if not claimed and (line is None or self._all_due_ms <= now_ms):
             return line
         due = [one for one in self._due(now_ms) if one.item.id not in claims] if line is not None else []
         if claimed:
             self._left.begin(headroom)
-        due += [one for item in claimed if item.due_ms <= now_ms for one in self._waiter(item, now_ms)]
+        shares = self._shares
+        due += [
+            one for item in claimed if item.due_ms <= now_ms for one in self._waiter(item, now_ms, shares)
+        ]
         return line_of(due, headroom.ledger.tree.table)
 
     def picked(self, headroom: Headroom, now_ms: int) -> Sequence[Waiter]:
         """Those that get reservations by now, where nobody has a claim."""
         self._found(headroom, now_ms)
         return self._due(now_ms)
+
+    def first_preemptor(self, headroom: Headroom, now_ms: int) -> Rank | None:
+        """No later than the rank of anybody that may have others displaced; None where nobody may."""
+        if not self.may_displace or not self._refused:
+            return None
+        if self._is_aged:
+            found = self.preemptors(headroom, now_ms)
+            return found[0].rank if found else None
+        if self._first is None:
+            self._first = min(one.rank for one in self._refused)
+        return self._with_least(self._first)
 
     def preemptors(self, headroom: Headroom, now_ms: int) -> Sequence[Waiter]:
         """Those that may have others displaced, the first first."""
@@ -138,34 +156,52 @@ class Refused:
     def _firsts(self) -> Sequence[Item]:
         return (*(one.items[0] for one in self._refused), *self._holding)
 
-    def _is_outlined(self, headroom: Headroom, now_ms: int, pick: Callable[[], Sequence[Waiter]]) -> bool:
-        """Whether ``_outline`` tells of those that get reservations by now, and that there are any, without
-        picking them. Where time changes the order, there is none.
+    def _outlined(self, headroom: Headroom, now_ms: int, pick: Callable[[], Sequence[Waiter]]) -> Line | None:
+        """Those that get reservations by now, where it is plain that there are any, without picking them.
+        Where time changes the order, it never is.
         """
-        if self._is_aged or self.state.sharing is not None:
-            return False
+        if self._is_aged:
+            return None
         if self._outline is None:
             self._left.begin(headroom)
-            known = [one for item in self._firsts for one in self._waiter(item, now_ms)]
+            known = [one for item in self._firsts for one in self._waiter(item, now_ms, NOT_SHARED)]
             line = line_of(known, headroom.ledger.tree.table)
             # What is charged nothing is of no flavor, and gets no reservation.
             if line is None or not all(way.charge for one in known for way in one.ways):
-                return False
+                return None
             self._outline = line._replace(pick=pick)
             self._outlined_ms = min(one.reserved_ms for one in known)
-        return self._outlined_ms <= now_ms
+        if self._outlined_ms > now_ms:
+            return None
+        outline = self._outline
+        return (
+            outline if self.state.sharing is None else outline._replace(first=self._with_least(outline.first))
+        )
+
+    def _with_least(self, first: Rank) -> Rank:
+        """The first as if nobody had used anything, where nobody has used less than some have."""
+        sharing = self.state.sharing
+        if sharing is None or not sharing.order:
+            return first
+        return first[0], sharing.shares[sharing.order[0][0]], first[2], first[3]
 
     def _due(self, now_ms: int) -> list[Waiter]:
         return [one for one in self._waiters if one.reserved_ms <= now_ms]
 
-    def _waiter(self, item: Item, now_ms: int) -> list[Waiter]:
+    @property
+    def _shares(self) -> Mapping[str, int]:
+        sharing = self.state.sharing
+        return sharing.shares if sharing is not None else NOT_SHARED
+
+    def _waiter(self, item: Item, now_ms: int, shares: Mapping[str, int]) -> list[Waiter]:
         """The item as one, unless it could never start."""
         ways = self._left.ways_ever(item.shape)
-        return [self._as_waiter(item, ways, now_ms)] if ways else []
+        return [self._as_waiter(item, ways, now_ms, shares)] if ways else []
 
-    def _as_waiter(self, item: Item, ways: Sequence[Alternative], now_ms: int) -> Waiter:
+    def _as_waiter(
+        self, item: Item, ways: Sequence[Alternative], now_ms: int, shares: Mapping[str, int]
+    ) -> Waiter:
         state = self.state
-        shares = state.sharing.shares if state.sharing is not None else NOT_SHARED
         return Waiter(rank(item, state.ageing, now_ms, shares), item, ways, state.reservation)
 
     def _found(self, headroom: Headroom, now_ms: int) -> Line | None:
@@ -194,8 +230,8 @@ class Refused:
         """Of those that wait, of the same flavors few more than may get one, as some have given theirs up, or
         wait for what never comes back.
         """
-        state = self.state
-        found = [self._as_waiter(item, ways, now_ms) for item, ways in self._waiting]
+        state, shares = self.state, self._shares
+        found = [self._as_waiter(item, ways, now_ms, shares) for item, ways in self._waiting]
         found.sort(key=lambda one: one.deadline)
         # Who is to wait a little longer takes no place from who is not, whatever its deadline.
         due = [one for one in found if one.reserved_ms <= now_ms]

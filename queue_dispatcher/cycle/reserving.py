@@ -211,7 +211,7 @@ class Reserving:
 
     def _has_claim(self, line: Line) -> bool:
         claims = self._claims
-        return bool(claims) and any(one.item.id in claims for one in line.known)
+        return bool(claims) and line.pick is None and any(one.item.id in claims for one in line.known)
 
     def _order(self, waiter: Waiter) -> _Order:
         place = self._places.get(waiter.item.id, len(self._places))

@@ -57,32 +57,48 @@ class Line(NamedTuple):
         return self.known if self.pick is None else self.pick()
 
 
-@dataclass(frozen=True, slots=True)
-class InOrder:
-    """Those of several queues by rank, put in order as they are read. ``lines``: each is, by queue;
-    ``seconds``: those that start all the same (`Waiter.starts_in`).
+class RankedLine(NamedTuple):
+    """Those of one queue by rank, which are found when they are read. ``first``: none of them ranks before
+    it.
     """
 
-    lines: Sequence[Sequence[Waiter]] = ()
+    queue: str
+    first: Rank
+    read: Callable[[], Sequence[Waiter]]
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Those of several queues by rank, put in order as they are read. ``seconds``: those that start all the
+    same (`Waiter.starts_in`), by rank.
+    """
+
+    lines: Sequence[RankedLine] = ()
     seconds: Sequence[Waiter] = ()
 
     def __iter__(self) -> Iterator[Waiter]:
-        lines = (*self.lines, self.seconds)
-        nexts = [(line[0].rank, number, 0) for number, line in enumerate(lines) if line]
+        # By number the line as far as it has been read; the seconds come after all of them.
+        read: dict[int, Sequence[Waiter]] = {len(self.lines): self.seconds}
+        nexts = [(line.first, number, -1) for number, line in enumerate(self.lines)]
+        if self.seconds:
+            nexts.append((self.seconds[0].rank, len(self.lines), 0))
         heapq.heapify(nexts)
         while nexts:
             _, number, place = nexts[0]
-            line = lines[number]
-            yield line[place]
+            if place < 0:
+                read[number] = self.lines[number].read()
+            else:
+                yield read[number][place]
             place += 1
-            if place < len(line):
-                heapq.heapreplace(nexts, (line[place].rank, number, place))
+            if place < len(read[number]):
+                heapq.heapreplace(nexts, (read[number][place].rank, number, place))
             else:
                 heapq.heappop(nexts)
 
-    def among(self, item_ids: Collection[str]) -> list[Waiter]:
-        """Those of these items; nobody else is put in order."""
-        found = [one for line in (*self.lines, self.seconds) for one in line if one.item.id in item_ids]
+    def among(self, item_ids: Collection[str], queues: Collection[str]) -> list[Waiter]:
+        """Those of these items, which are of these queues; nobody else is put in order."""
+        lines = (self.seconds, *(line.read() for line in self.lines if line.queue in queues))
+        found = [one for line in lines for one in line if one.item.id in item_ids]
         return sorted(found, key=rank_of)
 
 

@@ -135,7 +135,7 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> Generator[Non
     if void:
         # Who has a plan that is void is looked at alone: while what is kept for it may come to nothing, more
         # would go for others than have to.
-        preemptors = decision.preemptors.among(void)
+        preemptors = decision.preemptors.among(void, {plans[item_id].item.queue for item_id in void})
         looking = {one.item.id for one in preemptors}
         for item_id in void:
             if item_id not in looking:

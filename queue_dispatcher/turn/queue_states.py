@@ -46,12 +46,15 @@ def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> di
 
 def growing(state: TurnState, now: Moment) -> tuple[Item, ...]:
     """Elastic workloads of which a part runs, but for those of queues that admit nothing, whether or not
-    anything else waits there.
+    anything else waits there; where it does, by `TurnState.queues`.
     """
     cache, found = state.cache, state.cache.growing.values()
     usages, queues = cache.usages, cache.queues.queues.cluster_queues
     admits: dict[str, bool] = {}
     for name in {one.queue for one in found}:
+        if name in state.queues:
+            admits[name] = state.queues[name][1].stopped is None
+            continue
         queue = queues.get(name)
         exhausted = usages.exhausted(queue, now.day_ms) if queue is not None else ()
         admits[name] = queue is not None and _stopped(state, queue, exhausted, now) is None

@@ -13,7 +13,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS
 from queue_dispatcher.cycle.reserving import Reserving
-from queue_dispatcher.cycle.waiter import InOrder, Waiter, line_of
+from queue_dispatcher.cycle.waiter import InOrder, RankedLine, Waiter, line_of
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
@@ -92,6 +92,11 @@ def test_lines_get_what_all_in_order_would(waiters: list[Waiter], claims: list[s
 
 @given(waiters=waiting())
 def test_who_may_displace_others_comes_by_rank(waiters: list[Waiter]) -> None:
-    lines = [sorted(one for one in waiters if one.item.queue == queue) for queue in QUEUES]
-    in_order = [one.item.id for one in InOrder(lines[1:], lines[0])]
-    assert in_order == [one.item.id for one in sorted(waiters, key=lambda one: one.rank)]
+    of = {queue: sorted(one for one in waiters if one.item.queue == queue) for queue in QUEUES}
+    # What is known of a line that has not been read is no later than the first of it, who need not be there.
+    lines = [RankedLine(queue, (-9, 0, 0, queue), partial(list[Waiter], of[queue])) for queue in QUEUES[1:]]
+    among = InOrder(lines, of[QUEUES[0]])
+    in_order = [one.item.id for one in sorted(waiters, key=lambda one: one.rank)]
+    assert [one.item.id for one in among] == in_order
+    some = {one.item.id for one in waiters[::2]}
+    assert [one.item.id for one in among.among(some, QUEUES)] == [one for one in in_order if one in some]
