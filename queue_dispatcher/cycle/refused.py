@@ -94,7 +94,8 @@ class Refused:
             self._refused, self._holding = _foremost_classes(classes, state), holding
         self._is_found = not (self._refused or self._holding)
         if state.reserves:
-            self.waits_ms = min((_reserved_ms(item, state) for item in self._firsts), default=_FOREVER)
+            able = (item for item in self._firsts if left.ways_ever(item.shape))
+            self.waits_ms = min((_reserved_ms(item, state) for item in able), default=_FOREVER)
 
     def due(
         self,
@@ -247,8 +248,6 @@ class Refused:
         self._picked_until_ms = min(changes, default=_FOREVER)
         self._all_due_ms = max((one.reserved_ms for one in self._waiters), default=0)
         self._line, self._preemptors = line_of(self._waiters, table), None
-        if state.reserves:
-            self.waits_ms = min((one.reserved_ms for one in self._waiters), default=_FOREVER)
 
 
 def _foremost_classes(classes: Sequence[PendingClass], state: QueueState) -> Sequence[PendingClass]:

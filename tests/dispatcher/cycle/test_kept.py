@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,8 @@ from queue_dispatcher.cycle.decide import AdmissionCycles, decide
 from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import queue_stopped
+from queue_dispatcher.cycle.refused import Refused
+from queue_dispatcher.cycle.sharing import Sharing, sharing
 from queue_dispatcher.cycle.snapshot import Looks, Snapshot, Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
 from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, STRICT, Fleet, bound, preplaced, wherever
@@ -121,6 +124,7 @@ class Changing:
             runtime=rng.choice((None, 5, 20)),
             max_wait=rng.choice((None, None, 6)),
             probe=rng.choice(("", "", "p0", "p1", "p2")),
+            line=self.line(),
             gpu=gpu,
             cpu=rng.choice((0, 1)) if gpu else 1,
         )
@@ -128,6 +132,10 @@ class Changing:
     def way(self, queue: str) -> Shape | None:
         """The shape of what is submitted; None for one by its amounts."""
         return None
+
+    def line(self) -> str:
+        """The LocalQueue of what is submitted, where those share the queue."""
+        return ""
 
     def snapshot(self) -> Snapshot:
         totals = self.fleet.ledger.totals
@@ -220,15 +228,51 @@ class Looking(Stating):
         return replace(made, queues=queues)
 
 
+class Shared(Changing):
+    """The same, of queues most of which LocalQueues share, and of which others are displaced for some."""
+
+    LINES = ("one", "two", "three")
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self._sharing: dict[str, Sharing | None] = {}
+
+    def snapshot(self) -> Snapshot:
+        made, rng = super().snapshot(), self.rng
+        for name in made.queues:
+            if name not in self._sharing or rng.random() < 0.3:
+                # What was used counts the less the longer that was ago.
+                shares = {line: rng.choice((0, 5, 5, 20, 90)) for line in self.LINES}
+                self._sharing[name] = sharing(shares, {}, {cell("gpu"): 1}) if rng.random() < 0.8 else None
+        queues = {name: replace(state, sharing=self._sharing[name]) for name, state in made.queues.items()}
+        held = [one.item.id for one in made.reservations.made]
+        waiting = [item.id for state in queues.values() for item in state.pending]
+        claims = [
+            one for one in dict.fromkeys((*held, *waiting)) if rng.random() < (0.4 if one in held else 0.02)
+        ]
+        return replace(made, queues=queues, claims=dict.fromkeys(claims, self.fleet.now_ms + 40))
+
+    def line(self) -> str:
+        return self.rng.choice(self.LINES)
+
+
 def told(decision: Decision) -> object:
     """All that a decision says."""
     waits = list(decision.waits.items())
+    for line in decision.preemptors.lines:
+        assert line.first <= min((one.rank for one in line.read()), default=line.first)
     preemptors = [(one.item, tuple(one.ways), one.starts_in) for one in decision.preemptors]
     actions, due_ms, reservations = decision.actions, decision.next_due_ms, decision.reservations
     return (actions, waits, due_ms, decision.window_full, decision.turns, reservations, preemptors)
 
 
-@pytest.mark.parametrize("kind", [Changing, Stating, Looking])
+def all_looked_into(snapshot: Snapshot, now_ms: int) -> Decision:
+    """From scratch, and no line is left unread for what is said of it."""
+    with mock.patch.object(Refused, "_outlined", return_value=None):
+        return decide(snapshot, now_ms)
+
+
+@pytest.mark.parametrize("kind", [Changing, Stating, Looking, Shared])
 @pytest.mark.parametrize("seed", range(30))
 def test_kept_decisions_are_those_from_scratch(seed: int, kind: type[Changing]) -> None:
     world, cycles = kind(Random(seed)), AdmissionCycles()
@@ -240,13 +284,16 @@ def test_kept_decisions_are_those_from_scratch(seed: int, kind: type[Changing]) 
             begun = cycles.steps(snapshot, world.fleet.now_ms)
             for _ in range(world.rng.randrange(1, 20)):
                 next(begun, None)
-        kept, scratch = (one(snapshot, world.fleet.now_ms) for one in (cycles.decide, decide))
+        kept, scratch = (
+            cycles.decide(snapshot, world.fleet.now_ms),
+            all_looked_into(snapshot, world.fleet.now_ms),
+        )
         assert told(kept) == told(scratch)
         if world.rng.random() < 0.7:
             world.fleet.carry_out(kept)
 
 
-@pytest.mark.parametrize("kind", [Changing, Stating, Looking])
+@pytest.mark.parametrize("kind", [Changing, Stating, Looking, Shared])
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seeds=st.lists(st.integers(0, 999), min_size=1, max_size=30), rng=st.randoms(use_true_random=False))
 def test_whatever_the_order_of_events(kind: type[Changing], seeds: list[int], rng: Random) -> None:
@@ -256,6 +303,9 @@ def test_whatever_the_order_of_events(kind: type[Changing], seeds: list[int], rn
         world.rng = Random(seed)
         world.event()
         snapshot = world.snapshot()
-        kept, scratch = (one(snapshot, world.fleet.now_ms) for one in (cycles.decide, decide))
+        kept, scratch = (
+            cycles.decide(snapshot, world.fleet.now_ms),
+            all_looked_into(snapshot, world.fleet.now_ms),
+        )
         assert told(kept) == told(scratch)
         world.fleet.carry_out(kept)

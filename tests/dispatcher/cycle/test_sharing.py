@@ -228,3 +228,24 @@ def test_nothing_is_kept_for_who_is_over_a_soft_budget(strategy: QueueingStrateg
 def test_who_is_over_a_soft_budget_displaces_nobody() -> None:
     assert [*over_budget(STRICT, is_over=False, reclaims=True).decide().preemptors]
     assert not [*over_budget(STRICT, reclaims=True).decide().preemptors]
+
+
+def test_a_reservation_goes_by_what_is_used_now_where_the_order_in_each_queue_has_stayed() -> None:
+    fleet, cycles = Fleet(root("org", gpu=4), *(queue(name, "org") for name in "abc")), AdmissionCycles()
+    policy = ReservationPolicy(after_ms=0, drain_after_ms=HOUR, depth=1)
+    for name in "abc":
+        fleet.configure(name, strategy=BACKFILL, reservation=policy, sharing=used(**{name: 5}))
+    fleet.submit("c", "runs", line="c", gpu=4, runtime=HOUR)
+    fleet.carry_out(cycles.decide(fleet.snapshot(), fleet.now_ms))
+    for name in "abc":
+        fleet.submit(name, f"{name} waits", line=name, priority=name == "c", gpu=4)
+
+    def kept() -> list[str]:
+        decision = cycles.decide(fleet.snapshot(), fleet.now_ms)
+        fleet.carry_out(decision)
+        return [one.item.id for one in decision.reservations.made]
+
+    assert kept() == ["c waits"]
+    fleet.queues["c"].pending.remove("c waits")
+    fleet.configure("b", strategy=BACKFILL, reservation=policy, sharing=used(b=1))
+    assert kept() == ["b waits"]
