@@ -234,7 +234,7 @@ def test_a_reservation_goes_by_what_is_used_now_where_the_order_in_each_queue_ha
     fleet, cycles = Fleet(root("org", gpu=4), *(queue(name, "org") for name in "abc")), AdmissionCycles()
     policy = ReservationPolicy(after_ms=0, drain_after_ms=HOUR, depth=1)
     for name in "abc":
-        fleet.configure(name, strategy=BACKFILL, reservation=policy, sharing=used(**{name: 5}))
+        fleet.configure(name, strategy=BACKFILL, reservation=policy, sharing=used({}, **{name: 5}))
     fleet.submit("c", "runs", line="c", gpu=4, runtime=HOUR)
     fleet.carry_out(cycles.decide(fleet.snapshot(), fleet.now_ms))
     for name in "abc":
