@@ -150,11 +150,12 @@ class Reserved(Decisions):
         is_drained = reserves is not None and now.now_ms >= _since_ms(one.item) + reserves.drains_ms
         is_drained = is_drained or one.item.id in snapshot.claims
         before, after = (_starts_ms(one, snapshot, of) for of in (now, then))
+        if is_drained or before == NOBODY_KNOWS or _is_there(one, now):
+            # Also of what others are displaced for: some of them may never end by themselves.
+            return f"{lacks - lacked} more is lacking" if lacks > lacked else ""
         if before is None:
             # With those before it there is no telling.
             return ""
-        if is_drained or before == NOBODY_KNOWS or _is_there(one, now):
-            return f"{lacks - lacked} more is lacking" if lacks > lacked else ""
         if after is None or after > before:
             return f"it could start at {before}, and then at {after}"
         return ""

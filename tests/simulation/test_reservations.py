@@ -57,6 +57,14 @@ NEVER_WHOLE = (
     .submit("large", pods=3, clusters=("a",))
     .submit("small", at_s=1)
 )
+ENDLESS = (
+    Story(until_s=30)
+    .cluster("a", gpus=9)
+    .queue("main", gpus=9, displaces="LowerPriority")
+    .submit("served", gpus=4, kind="Deployment", stops_s=5)
+    .submit("large", gpus=8, priority=10, runs_s=10, at_s=5)
+    .submit("small", runs_s=10, at_s=6)
+)
 
 
 RESERVE = reserving.Reserving._reserve
@@ -92,6 +100,13 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story, *, estimators: b
     assert not laws.broken
     assert laws.reserved
     assert laws.starved_ms
+
+
+@pytest.mark.parametrize("estimators", [False, True])
+def test_who_is_displaced_need_not_end_by_itself(*, estimators: bool) -> None:
+    """Until it goes, what is lacking of what it uses is kept for whom it goes for, and others are told so."""
+    _, laws = told(replace(ENDLESS, estimators=estimators))
+    assert not laws.broken
 
 
 def test_nobody_waits_for_whom_a_part_of_would_fit_and_all_of_it_never() -> None:
