@@ -61,6 +61,32 @@ class Alternative:
             part.places or part.clusters is None for part in parts
         )
 
+    def among(self, places: Sequence["Alternative"]) -> "Alternative":
+        """With no others than these of its ``places``."""
+        flavors = {pair for place in places for pair in place.flavors}
+        names = {flavor for _, flavor in flavors}
+        bound = [place.clusters for place in places if place.clusters is not None]
+        return Alternative(
+            tuple(pair for pair in self.flavors if pair in flavors),
+            added(*(place.charge for place in places)),
+            tuple(places),
+            self.component,
+            clusters=frozenset().union(*bound) if bound else None,
+            keeps=tuple(keeping.among(names) for keeping in self.keeps),
+        )
+
+    def landed(self, clusters: Collection[str]) -> "Alternative":
+        """With the flavors alone that it lands on in these clusters: in each, the first that has it."""
+        if self.parts:
+            return joined([part.landed(clusters) for part in self.parts])
+        firsts = [next((one for one in self.places if one.is_in(cluster)), None) for cluster in clusters]
+        left = [place for place in self.places if place in firsts]
+        return self.among(left) if left else self
+
+    def is_in(self, cluster: str) -> bool:
+        """Whether it may go there."""
+        return self.clusters is None or cluster in self.clusters
+
 
 def joined(chosen: Sequence[Alternative]) -> Alternative:
     """The alternative of a workload from what was chosen for each of its parts."""

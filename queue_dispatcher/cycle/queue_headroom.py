@@ -26,7 +26,7 @@ from queue_dispatcher.cycle.reasons import (
     waiting_for_quota,
 )
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.ledger.cells import Cell, Charge, added
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.preemption.fungibility import CHEAPEST, Mode, Outcome, chosen
 
 MAX_SHAPES: Final = 256
@@ -315,17 +315,7 @@ class QueueHeadroom:
             left = [place for place in alternative.places if self._is_possible(place)]
             found = alternative
             if left and len(left) < len(alternative.places):
-                flavors = {pair for place in left for pair in place.flavors}
-                names = {flavor for _, flavor in flavors}
-                bound = [place.clusters for place in left if place.clusters is not None]
-                found = Alternative(
-                    tuple(pair for pair in alternative.flavors if pair in flavors),
-                    added(*(place.charge for place in left)),
-                    tuple(left),
-                    alternative.component,
-                    clusters=frozenset().union(*bound) if bound else None,
-                    keeps=tuple(keeping.among(names) for keeping in alternative.keeps),
-                )
+                found = alternative.among(left)
             self._narrow[alternative] = found
         return found
 

@@ -64,9 +64,13 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     if any(entry.is_writing for entry in members):
         return []
     split = cache.pending.split(item, action.alternative)
+    probe = probe_of(item.shape, action.alternative)
+    chosen = _choices(state, action, probe, split, now)
+    if chosen is None:
+        return []
     records = {
         entry.uid: record
-        for entry, alternative in zip(members, split, strict=True)
+        for entry, alternative in zip(members, _charged(split, chosen), strict=True)
         if (record := _record(cache, entry, alternative, action, now)) is not None
     }
     if len(records) < len(members):
@@ -74,10 +78,6 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     if len(records) > 1:
         together = decision({uid: record.requests for uid, record in records.items()})
         records = {uid: replace(record, decision=together) for uid, record in records.items()}
-    probe = probe_of(item.shape, action.alternative)
-    chosen = _choices(state, action, probe, split, now)
-    if chosen is None:
-        return []
     kept = {
         entry.uid: cache.kept(entry, alternative.keeps)
         for entry, alternative in zip(members, split, strict=True)
@@ -88,6 +88,18 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
     return [begin(entry, Purpose.ADMIT, item.queue) for entry in members]
+
+
+def _charged(split: Sequence[Alternative], chosen: Mapping[str, Choice]) -> Sequence[Alternative]:
+    """As what each of those members is charged that are to go there.
+
+    What was to go to any of several flavors may have found room in one alone since those were asked about one
+    by one. Of a group the record of each speaks for all others, wherever those go.
+    """
+    if len(split) > 1 or not chosen:
+        return split
+    (made,) = chosen.values()
+    return [one.landed([place.cluster for place in made.places]) for one in split]
 
 
 def _choices(

@@ -241,6 +241,36 @@ def test_the_flavor_chooses_the_cluster(
     assert (record or {"flavors": {}})["flavors"].get("nvidia.com/gpu", []) == flavors
 
 
+APPEARING = [
+    # Room in each cluster as of the answers about each flavor, and then about both; where it goes.
+    ("in the one asked about first", {"m1": 9}, ["m1:4"]),
+    ("in the other", {"m2": 9}, ["m2:4"]),
+    ("in both, and the preferred has all", {"m1": 4, "m2": 4}, ["m1:4"]),
+    ("in both together", {"m1": 3, "m2": 1}, ["m1:3", "m2:1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("later", "places"), [case[1:] for case in APPEARING], ids=[case[0] for case in APPEARING]
+)
+def test_room_that_appears_once_each_flavor_was_asked_about_is_charged_where_it_is(
+    later: dict[str, int], places: list[str]
+) -> None:
+    made = plane()
+    made.submit("x", replicas=4)
+    for rooms in ({}, {}, later):
+        made.rooms = rooms
+        (probing,) = turn(made.state, (), made.now).probings
+        made.answer(probing)
+    (write,) = turn(made.state, (), made.now).writes
+    # Before anybody has seen it placed.
+    assert made.charged() == 4 * len(places)
+    made.write(write)
+    assert where(made, "x") == places
+    clusters = [place.partition(":")[0] for place in places]
+    assert (made.record("x") or {})["flavors"] == {"nvidia.com/gpu": clusters}
+
+
 @pytest.mark.parametrize("is_one", [False, True])
 def test_a_group_goes_where_each_was_proven(is_one: bool) -> None:
     made = plane(m1=2, m2=3)
