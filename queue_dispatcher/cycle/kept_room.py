@@ -187,6 +187,19 @@ class KeptRoom:
             self._take(kept, path, charge)
             self._bars.clear()
 
+    def sooner(self, kept: Kept, now: Kept) -> None:
+        """It starts as is known by now, if that is sooner, and leaves no more than it did."""
+        starts_ms, before_ms = now.reservation.starts_ms, kept.reservation.starts_ms
+        if starts_ms is None or (before_ms is not None and before_ms <= starts_ms):
+            return
+        kept.reservation = now.reservation
+        for cell, left in now.free.items():
+            kept.free[cell] = min(left, kept.free[cell])
+        for cell, quota in now.quota.items():
+            for node, left in quota.items():
+                kept.quota[cell][node] = min(left, kept.quota[cell][node])
+        self._changed()
+
     def _changed(self) -> None:
         self._near.clear()
         self._queues.clear()

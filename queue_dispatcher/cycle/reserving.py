@@ -14,7 +14,7 @@ from typing import Final
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.endings import Endings
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
-from queue_dispatcher.cycle.kept_room import KeptRoom
+from queue_dispatcher.cycle.kept_room import Kept, KeptRoom
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation, Reservations, own_probe
@@ -74,6 +74,8 @@ class Reserving:
         # By tree, depth and shape, what `is_open` has found; until one of the former changes.
         self._open: dict[tuple[int, int, Shape], bool] = {}
         self._due: list[int] = list(self._given_up.values())
+        # By item, who has got one in this cycle.
+        self._waiters: dict[str, Waiter] = {}
         # By charge, the flavors that it is of.
         self._flavors_of: dict[Charge, frozenset[str]] = {}
 
@@ -154,11 +156,36 @@ class Reserving:
 
     def admitted(self, item: Item, rank: Rank, runtime_ms: int | None, way: Alternative) -> None:
         """The item is admitted, and about to be charged so."""
-        for one in self.kept:
-            if one.reservation.item.id == item.id:
-                self._count(one.root, one.reservation.alternative, -1)
+        kept = list(self.kept)
+        place = next((at for at, one in enumerate(kept) if one.reservation.item.id == item.id), None)
+        if place is not None:
+            self._count(kept[place].root, kept[place].reservation.alternative, -1)
         self.kept.taken(item, rank, runtime_ms, way)
         self._shadows.admitted(item, runtime_ms, way)
+        if place is not None and runtime_ms is not None and place + 1 < len(kept):
+            self._plan_anew(item, way, kept[:place], kept[place + 1 :])
+
+    def _plan_anew(self, item: Item, way: Alternative, ahead: Iterable[Kept], behind: Iterable[Kept]) -> None:
+        """Those behind an item that starts gave way to it as if it never ended: they may start sooner."""
+        held = self._ledger.fork()
+        held.charge(item.queue, way.charge)
+        for one in ahead:
+            held.charge(one.reservation.item.queue, one.reservation.alternative.charge)
+        cells = {cell for cell, _ in way.charge}
+        for one in behind:
+            before = one.reservation
+            if not cells.isdisjoint(one.quota):
+                plan = self._shadows.plan(
+                    held,
+                    self._waiters[before.item.id],
+                    before.alternative,
+                    self._earliest.get(own_probe(before.item, before.alternative)),
+                    before.since_ms,
+                    before.expires_ms,
+                    is_claimed=before.is_claimed,
+                )
+                self.kept.sooner(one, plan.kept)
+            held.charge(before.item.queue, before.alternative.charge)
 
     @property
     def claims(self) -> AbstractSet[str]:
@@ -190,6 +217,7 @@ class Reserving:
         if plan is None:
             return False
         self.kept.add(plan.kept)
+        self._waiters[item.id] = waiter
         self._hold(plan.kept.reservation)
         self._due += [expires_ms, plan.kept.reservation.drains_ms]
         return True

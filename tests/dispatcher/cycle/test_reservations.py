@@ -744,6 +744,31 @@ def test_nobody_passes_by_when_it_could_have_started_before_what_starts_now() ->
     assert found.cycle() == ["urgent"]
 
 
+@pytest.mark.parametrize(
+    ("runtime", "then", "passes"), [(2, 8, False), (12, 18, True), (None, 20, True)], ids=str
+)
+def test_who_gave_way_to_one_that_starts_may_start_once_that_is_over(
+    runtime: int | None, then: int, *, passes: bool
+) -> None:
+    found = fleet(root("q", gpu=3), policy=replace(POLICY, depth=2))
+    found.submit("q", "long", gpu=1, runtime=20 * MIN)
+    found.submit("q", "gone", gpu=2, runtime=10 * MIN)
+    found.cycle()
+    found.submit("q", "first", gpu=1, at=0, runtime=None if runtime is None else runtime * MIN)
+    found.submit("q", "second", gpu=2, at=1)
+    found.now_ms = 6 * MIN
+    assert found.cycle() == []
+    found.finish("gone")
+    # Over at 16.
+    found.submit("q", "third", gpu=1, at=found.now_ms, runtime=10 * MIN)
+    decision = found.decide()
+    assert found.carry_out(decision) == (["first", "third"] if passes else ["first"])
+    (second,) = decision.reservations.made
+    assert (second.item.id, second.starts_ms) == ("second", then * MIN)
+    # As the next cycle finds it.
+    assert found.decide().reservations.made == decision.reservations.made
+
+
 def test_who_is_first_by_then_takes_the_place_of_who_was_before() -> None:
     """Of many that wait few are tried beside the first of each class, and which of them changes as they have
     waited long enough.
