@@ -135,8 +135,7 @@ class Reserved(Decisions):
         """The item is admitted, and delays nobody that it has to stand behind."""
         before = now
         for one in made:
-            is_behind = not _goes_first(item, one.item) and not self._is_entitled(item, one, before)
-            if one.item.id in judged and is_behind:
+            if one.item.id in judged and self._is_held_back(item, one, before, snapshot.claims):
                 self.passed += 1
                 if delay := self._delay(one, snapshot, now, then):
                     self._break(_DELAYED, item.name, f"{delay} for {one.item.name}")
@@ -160,6 +159,12 @@ class Reserved(Decisions):
             return f"it could start at {before}, and then at {after}"
         return ""
 
+    def _is_held_back(self, item: Item, one: Reservation, running: Running, claims: Collection[str]) -> bool:
+        """Whether it has to leave to the reservation what that needs."""
+        if _is_for(item, one.item, claims) or _is_for(one.item, item, claims):
+            return one.item.id in claims
+        return not _goes_first(item, one.item) and not self._is_entitled(item, one, running)
+
     def _is_entitled(self, item: Item, one: Reservation, running: Running) -> bool:
         """Whether it takes only what its queue owns, which it need not leave to who would borrow it."""
         may_borrow = item.queue != one.item.queue and bool(self._trees.quotas[one.item.queue].parent)
@@ -178,7 +183,7 @@ class Reserved(Decisions):
                 of = made.get(reason.text.partition(" is kept for ")[2].partition(",")[0])
                 if of is None or of.item.id == item.id:
                     self._break(_TRUE, item.name, f"{reason.text}, which is so of nobody")
-                elif _goes_first(item, of.item) and not _is_for(of, item, oracle.snapshot.claims):
+                elif _goes_first(item, of.item) and not _is_for(of.item, item, oracle.snapshot.claims):
                     self._break(_TRUE, item.name, f"{reason.text}, behind which it does not stand")
                 elif len(made) == 1 and item.queue == of.item.queue:
                     then = after.beside(item.queue, _gpus(item), _ends_ms(item, after))
@@ -190,11 +195,11 @@ class Reserved(Decisions):
         return quota.reserves if quota is not None else None
 
 
-def _is_for(one: Reservation, item: Item, claims: Collection[str]) -> bool:
-    """Whether others were displaced for whom holds it: it is not for another queue then, whatever goes first,
-    but for whom others were displaced as well.
+def _is_for(one: Item, item: Item, claims: Collection[str]) -> bool:
+    """Whether others were displaced for the one: what they leave is not for another queue then, whatever goes
+    first, but for whom others were displaced as well.
     """
-    return one.item.id in claims and item.queue != one.item.queue and item.id not in claims
+    return one.id in claims and item.queue != one.queue and item.id not in claims
 
 
 def _running(oracle: Oracle) -> Running | None:

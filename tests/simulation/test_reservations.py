@@ -6,13 +6,17 @@ from unittest import mock
 import pytest
 
 from queue_dispatcher.cycle import reserving, waiter
+from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.kept_room import KeptRoom
 from queue_dispatcher.cycle.reservation import Reservation
 from queue_dispatcher.estimates import estimates
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
+from tests.dispatcher.cycle.builders import shape
+from tests.dispatcher.ledger.builders import charge
 from tests.simulation.evictions import Evictions
 from tests.simulation.play import run
+from tests.simulation.shadows import Running
 
 AMONG_SMALL = (
     Story(until_s=400)
@@ -107,6 +111,31 @@ def test_who_is_displaced_need_not_end_by_itself(*, estimators: bool) -> None:
     """Until it goes, what is lacking of what it uses is kept for whom it goes for, and others are told so."""
     _, laws = told(replace(ENDLESS, estimators=estimators))
     assert not laws.broken
+
+
+BEHIND = [
+    # Its queue and priority beside a reservation in queue "one" of priority 5 and an older item; for whom of
+    # the two others were displaced; whether it has to leave to the reservation what that needs.
+    ("one", 5, "", True),
+    ("one", 6, "", False),
+    ("one", 6, "kept", False),
+    ("two", 5, "", True),
+    ("two", 6, "", False),
+    ("two", 6, "kept", True),
+    ("two", 4, "item", False),
+    ("two", 4, "item kept", True),
+]
+
+
+@pytest.mark.parametrize(("queue", "priority", "claims", "behind"), BEHIND)
+def test_whom_a_reservation_holds_back(queue: str, priority: int, claims: str, *, behind: bool) -> None:
+    world, laws = told(Story(until_s=1).cluster("a").queue("one").queue("two"))
+    of = shape(charge(gpu=1))
+    kept = Item("kept", "team/kept", ("kept",), "one", "one", of, 5, 0)
+    item = Item("item", "team/item", ("item",), queue, queue, of, priority, 1)
+    one = Reservation(kept, (-5, 0, 0, "kept"), of.alternatives[0], 0, 0, None, 1)
+    running = Running(laws._trees, world.timeline.now_ms, {}, 1, ())
+    assert laws._is_held_back(item, one, running, claims.split()) is behind
 
 
 def test_nobody_waits_for_whom_a_part_of_would_fit_and_all_of_it_never() -> None:
