@@ -10,7 +10,8 @@ whether the patch was applied; nothing else happens in that sequence until readi
 write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
 
 An object at which the server fails while others get through holds up nobody: it is given up, to be tried
-again ever more seldom, and its sequence goes on without it.
+again ever more seldom, and its sequence goes on without it. Where it cannot be read either, whether the patch
+was applied stays open: until reading has told, nothing else happens to that object, and to it alone.
 
 What has to be there before a write is made out of its turn, by others than those who make writes: one that
 hangs keeps no write from being made that needs none. It gets a moment to become known: Karmada reads policies
@@ -120,6 +121,7 @@ class Executor(Generic[T]):
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
         self._troubles = Troubles()
+        self._group: asyncio.TaskGroup | None = None
         self.sequences = Sequences()
 
     @property
@@ -134,10 +136,10 @@ class Executor(Generic[T]):
 
     async def run(self) -> None:
         """Make writes until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
             for number in range(self._workers):
-                group.create_task(self._work(), name=f"writes/{number}")
-                group.create_task(self._guide(), name=f"companions/{number}")
+                self._group.create_task(self._work(), name=f"writes/{number}")
+                self._group.create_task(self._guide(), name=f"companions/{number}")
 
     async def _work(self) -> None:
         while True:
@@ -254,11 +256,12 @@ class Executor(Generic[T]):
             else:
                 self._observe(write.purpose, "stale")
             try:
-                is_there = await self._read_again(
-                    write, prepared.path, is_open=isinstance(result, OutcomeUnknown)
-                )
-            except Forbidden as error:
-                self._reconciler.wrote(write, Fate.REFUSED, str(error))
+                is_there = await self._read_again(write, prepared.path)
+            except KubeError as error:
+                if isinstance(result, OutcomeUnknown):
+                    self._leave_open(write, prepared.path, str(error))
+                else:
+                    self._reconciler.wrote(write, Fate.REFUSED, str(error))
                 return False
             if not is_there:
                 return True
@@ -295,10 +298,10 @@ class Executor(Generic[T]):
             self._observe(purpose, "applied" if companion.body is not None else "gone")
         return None
 
-    async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:
-        """Tell the reconciler how the object is, however long that takes; False if it is gone.
+    async def _read_again(self, write: Write, path: str) -> bool:
+        """Tell the reconciler how the object is, however long the server is away; False if it is gone.
 
-        Raises Forbidden where it may not be read, unless it is open whether the write was applied.
+        Raises KubeError where it may not be read, or the server fails at it alone.
         """
         while True:
             await self._pause()
@@ -308,17 +311,33 @@ class Executor(Generic[T]):
                 self._reconciler.wrote(write, Fate.GONE)
                 return False
             except Forbidden:
-                if not is_open:
-                    raise
-                # Nobody else's writes wait for that.
-                await self._sleep(UNREADABLE_S)
+                raise
             except KubeError as error:
                 if self._troubles.failed(write.uid):
-                    await self._sleep(UNREADABLE_S)
-                else:
-                    self._slow_down(error)
+                    raise
+                self._slow_down(error)
             else:
                 return True
+
+    def _leave_open(self, write: Write, path: str, told: str) -> None:
+        """Nobody can tell yet whether the write was made: that is found out while its sequence goes on."""
+        assert self._group is not None
+        self._observe(write.purpose, "open")
+        self._reconciler.wrote(write, Fate.OPEN, told)
+        self._group.create_task(self._find_out(write, path, told), name=f"open/{write.uid}")
+
+    async def _find_out(self, write: Write, path: str, told: str) -> None:
+        """Tell what became of a write that was left open, however long that takes."""
+        while True:
+            await self._sleep(UNREADABLE_S)
+            try:
+                is_there = await self._read_again(write, path)
+            except KubeError:
+                continue
+            await self._reconciler.at_rest()
+            if is_there and self._reconciler.prepare(write) is not None:
+                self._give_up(write, told)
+            return
 
     def _fails_alone(self, write: Write, error: KubeError) -> bool:
         """Whether others are not to wait for the object of the write, at which the server has failed; if it

@@ -37,8 +37,11 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
             table.answer(binding)
         case Wrote(write, fate, message):
             entry = state.cache.entries.get(write.uid)
-            state.under_way.discard(write.uid)
-            if entry is not None:
+            if entry is None:
+                state.under_way.discard(write.uid)
+            elif fate is Fate.OPEN:
+                _left_open(entry, message)
+            else:
                 _wrote(state, entry, write, fate, message, now)
         case Answered():
             if state.estimates is not None:
@@ -81,6 +84,7 @@ def call_off(cache: Cache, entry: Entry) -> None:
     admission = entry.admission
     if admission is None or entry.record is None:
         return
+    admission.released.discard(entry.uid)
     if admission.released or entry.uid in cache.forward:
         if isinstance(entry.state, Pending):
             cache.forward.add(entry.uid)
@@ -92,6 +96,13 @@ def call_off(cache: Cache, entry: Entry) -> None:
         member = cache.entries.get(uid)
         if member is not None and member.admission is admission:
             cache.forget(member)
+
+
+def _left_open(entry: Entry, message: str) -> None:
+    """It is still under way, and charged; for its group it counts as released, since it may have been."""
+    entry.note = message
+    if entry.admission is not None:
+        entry.admission.released.add(entry.uid)
 
 
 def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: str, now: Moment) -> None:

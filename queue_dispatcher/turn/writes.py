@@ -100,5 +100,7 @@ class Fate(StrEnum):
     """It was not made and nothing is to blame for it; it may be decided again at once."""
     REFUSED = "refused"
     """It was not made, and would not be if it were tried again at once."""
+    OPEN = "open"
+    """Whether it was made is not known, as its object cannot be read; what becomes of it is told later."""
     GIVEN_UP = "given_up"
     """It was not made because others kept writing; nothing is wrong with the object."""

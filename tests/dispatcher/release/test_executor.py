@@ -232,11 +232,11 @@ def test_an_unknown_outcome_is_read_until_it_is_known() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.server.answers["a"] = [UNKNOWN]
-        scene.server.reads["a"] = [Unreachable("still away")] * 5
+        scene.server.reads["a"] = [Unreachable("still away")] * (TRIES - 1)
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
         assert scene.reconciler.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
-        assert scene.now_s > 1.0
+        assert scene.now_s > 0.0
 
     asyncio.run(scenario())
 
@@ -254,17 +254,54 @@ def test_a_changed_object_that_may_not_be_read_is_left_for_later_and_holds_up_no
     asyncio.run(scenario())
 
 
-def test_an_unknown_outcome_that_may_not_be_read_is_waited_for() -> None:
-    """Whether it was applied must be known before anything else is concluded."""
+NO_READ = [
+    pytest.param(Forbidden("GET", 403, "no"), id="may not be read"),
+    pytest.param(ServerError("GET", 500, "storage"), id="cannot be read"),
+]
+
+
+@pytest.mark.parametrize("error", NO_READ)
+@pytest.mark.parametrize("is_made", [True, False])
+def test_an_unknown_outcome_that_cannot_be_read_is_waited_for_by_nobody_else(
+    error: KubeError, is_made: bool
+) -> None:
+    """Whether it was applied must be known before anything else happens to that object."""
 
     async def scenario() -> None:
         scene = Scene()
         scene.server.answers["a"] = [UNKNOWN]
-        scene.server.reads["a"] = [Forbidden("GET", 403, "no")] * 3
+        scene.server.reads["a"] = [error] * 10
+        saw = scene.reconciler.saw
+
+        def seen(obj: str) -> None:
+            saw(obj)
+            if is_made and obj == "a":
+                scene.reconciler.unwanted.add("a")
+
+        scene.reconciler.saw = seen  # type: ignore[method-assign]  # the patch has got through
+        scene.executor.submit([admit("a"), admit("b")])
+        async with scene.running():
+            assert scene.reconciler.told[:2] == ["open a", "dropped b"]
+            assert scene.reconciler.messages["a"] == str(error)
+            scene.executor.submit([admit("c")])
+            await scene.steps()
+            assert "applied c" in scene.reconciler.told
+            assert scene.server.patched == ["a", "c"]
+            assert "saw a" in scene.reconciler.told
+            assert ("given_up a" in scene.reconciler.told) is not is_made
+        assert scene.now_s >= 5 * UNREADABLE_S
+
+    asyncio.run(scenario())
+
+
+def test_a_changed_object_that_cannot_be_read_is_left_for_later() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [STALE]
+        scene.server.reads["a"] = [ServerError("GET", 500, "storage")] * (TRIES + 1)
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert scene.reconciler.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
-        assert scene.now_s >= 3 * UNREADABLE_S
+        assert scene.reconciler.told == ["refused a", "dropped b"]
 
     asyncio.run(scenario())
 

@@ -12,12 +12,21 @@ from queue_dispatcher.release.executor import ATTEMPTS
 from sandbox.fakeapi.faults import Cut
 from sandbox.fakeapi.seen import Seen
 from tests.dispatcher.scenarios.objects import Obj
+from tests.dispatcher.scenarios.test_groups import group
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.world import World, run
 
 
 def is_patch(seen: Seen) -> bool:
     return seen.method == "PATCH" and "resourcebindings" in seen.path
+
+
+def is_of(seen: Seen, name: str) -> bool:
+    return seen.path.endswith(f"/{name}-job") and "resourcebindings" in seen.path
+
+
+def is_first(seen: Seen) -> bool:
+    return seen.path.endswith("/first-job") and "resourcebindings" in seen.path
 
 
 async def waiting(world: World, count: int = 3) -> list[str]:
@@ -87,6 +96,65 @@ def test_a_server_that_fails_at_one_object_for_long_holds_up_nobody_else(
         assert str(code) in world.dispatcher.cache.bindings.entries[first].note
         world.api.faults.clear()
         await world.until(lambda: world.is_placed(first), within_s=120)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("cut", [None, Cut.AFTER])
+@pytest.mark.parametrize("queues", [("main",), ("main", "other")])
+def test_an_object_that_can_be_neither_written_nor_read_keeps_its_room_and_nobody_waiting(
+    cut: Cut | None, queues: tuple[str, ...]
+) -> None:
+    """Storage that cannot read one value any more, in the second case since it was released."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=100)
+        for queue in queues:
+            world.queue(queue, {"m1": 6})
+        if cut is not None:
+            world.api.cut(cut, 1, when=lambda seen: is_patch(seen) and is_first(seen))
+        world.api.fail(500, 10_000, when=lambda seen: is_first(seen) and (cut is None or not is_patch(seen)))
+        await world.start()
+        await world.passes(1)
+        first = world.submit("first", gpus=2)
+        await world.passes(30)
+        keys = [world.submit(f"{queue}{n}", queue, gpus=2) for queue in queues for n in range(3)]
+        await world.passes(120)
+        # What may have been released is charged until it is known.
+        assert [key for key in keys if not world.is_placed(key)] == ["team/main2-job"]
+        assert charged(world) == 6 * len(queues)
+        entry = world.dispatcher.cache.bindings.entries[first]
+        assert "500" in entry.note
+        world.api.faults.clear()
+        world.karmada.finish(world.released(keys))
+        await world.until(lambda: all(map(world.is_placed, (first, *keys))), within_s=120)
+        await world.passes(10)
+        assert entry.note == ""
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("cut", [None, Cut.AFTER])
+def test_the_group_of_one_that_may_have_been_released_follows_it(cut: Cut | None) -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=100)
+        world.queue("main", {"m1": 6})
+        if cut is not None:
+            world.api.cut(cut, 1, when=lambda seen: is_patch(seen) and is_first(seen))
+        world.api.fail(500, 10_000, when=lambda seen: is_first(seen) and (cut is None or not is_patch(seen)))
+        await world.start()
+        await world.passes(1)
+        ring = [world.submit(name, gpus=2, said=group("ring", 2)) for name in ("first", "second")]
+        await world.passes(2)
+        alone = [world.submit(f"alone{number}", gpus=2) for number in range(2)]
+        await world.until(lambda: all(map(world.is_placed, (ring[1], alone[0]))), within_s=120)
+        await world.passes(60)
+        assert not world.is_placed(alone[1])
+        assert charged(world) == 6
+        world.api.faults.clear()
+        await world.until(lambda: world.is_placed(ring[0]), within_s=120)
+        await world.passes(10)
+        assert charged(world) == 6
 
     run(scenario)
 
