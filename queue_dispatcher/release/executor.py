@@ -9,9 +9,10 @@ What the answers mean: changed or gone is ordinary, and the object is read again
 whether the patch was applied; nothing else happens in that sequence until reading the object has told. When a
 write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
 
-An object at which the server fails while others get through holds up nobody: it is given up, to be tried
-again ever more seldom, and its sequence goes on without it. Where it cannot be read either, whether the patch
-was applied stays open: until reading has told, nothing else happens to that object, and to it alone.
+An object at which the server fails while others get through, or about which it does not answer in time, holds
+up nobody: it is given up, to be tried again ever more seldom, and its sequence goes on without it. Where it
+cannot be read either, whether the patch was applied stays open: until reading has told, nothing else happens
+to that object, and to it alone.
 
 What has to be there before a write is made out of its turn, by others than those who make writes: one that
 hangs keeps no write from being made that needs none. It gets a moment to become known: Karmada reads policies
@@ -38,6 +39,7 @@ from fairway.kube.errors import (
 )
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
+from fairway.kube.transport import TimedOut
 from queue_dispatcher.release.sequences import NOTHING, First, Queued, Sequences
 from queue_dispatcher.release.troubles import Troubles
 from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Write
@@ -55,6 +57,8 @@ PAUSE_S = 0.05
 ATTEMPTS = 8
 SETTLES_S: Final = 0.2
 """For what comes first to become known to Karmada."""
+LATE_S: Final = 5.0
+"""For what was not answered in time to be made all the same, or dropped by the server as well."""
 UNREADABLE_S = 5.0
 """For how long what may not be read is left alone."""
 
@@ -253,6 +257,10 @@ class Executor(Generic[T]):
                 self._observe(write.purpose, "unknown")
                 if self._fails_alone(write, result.error):
                     failure = str(result.error)
+                if isinstance(result.error, TimedOut):
+                    # Once more could take as long again.
+                    failure = str(result.error)
+                    await self._sleep(LATE_S)
             else:
                 self._observe(write.purpose, "stale")
             try:
@@ -279,12 +287,12 @@ class Executor(Generic[T]):
         """What becomes of the write, and why; None where it may be made. Guidance that is refused is gone
         without.
 
-        So is what the server fails at: it may do so again and again for this one alone. ``purpose``: as what
-        it is observed.
+        So is what the server fails at, or does not answer in time: it may do so again and again for this one
+        alone. ``purpose``: as what it is observed.
         """
         try:
             await self._api.ensure(companion)
-        except (Forbidden, Invalid, NotFound, Conflict, ServerError) as error:
+        except (Forbidden, Invalid, NotFound, Conflict, ServerError, TimedOut) as error:
             self._observe(purpose, error.label)
             level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
             logger.log(level, "%s: %s", purpose, error)

@@ -87,7 +87,9 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     tell_released(state, item, probe, chosen, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
-    return [begin(entry, Purpose.ADMIT, item.queue) for entry in members]
+    # What could not be written before, and may hang again, keeps nobody behind it waiting.
+    sequence = members[0].uid if any(entry.failures for entry in members) else item.queue
+    return [begin(entry, Purpose.ADMIT, sequence) for entry in members]
 
 
 def _charged(split: Sequence[Alternative], chosen: Mapping[str, Choice]) -> Sequence[Alternative]:

@@ -20,7 +20,8 @@ from fairway.kube.errors import (
 )
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
 from fairway.kube.preconditions import Preconditions
-from queue_dispatcher.release.executor import ATTEMPTS, SETTLES_S, UNREADABLE_S, Executor
+from fairway.kube.transport import TimedOut
+from queue_dispatcher.release.executor import ATTEMPTS, LATE_S, SETTLES_S, UNREADABLE_S, Executor
 from queue_dispatcher.release.troubles import TRIES
 from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 
@@ -414,6 +415,27 @@ def test_what_was_applied_without_an_answer_is_not_given_up() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_made", [True, False])
+def test_what_was_not_answered_in_time_is_given_up_unless_it_is_made_a_moment_later(is_made: bool) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [OutcomeUnknown(TimedOut("no answer in time"))]
+        saw = scene.reconciler.saw
+
+        def seen(obj: str) -> None:
+            saw(obj)
+            if is_made and scene.now_s >= LATE_S:
+                scene.reconciler.unwanted.add(obj)
+
+        scene.reconciler.saw = seen  # type: ignore[method-assign]  # the patch got through just before
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        made, not_made = ["saw a", "saw b", "applied b"], ["saw a", "given_up a", "dropped b"]
+        assert scene.reconciler.told == (made if is_made else not_made)
+
+    asyncio.run(scenario())
+
+
 def test_who_does_not_lead_writes_nothing() -> None:
     async def scenario() -> None:
         scene = Scene(leads=lambda: len(scene.server.patched) < 2)
@@ -511,6 +533,7 @@ GUIDED = [
         )
         for error, what in (
             (ServerError("policy", 500, "etcdserver: request is too large"), "the server fails at it"),
+            (TimedOut("policy: no answer in time"), "it hangs"),
             (NotFound("policy", 404, "no"), "not served"),
             (Conflict("policy", 409, "no"), "changed again and again"),
         )
@@ -521,21 +544,21 @@ GUIDED = [
 ]
 
 
+@pytest.mark.parametrize("no", [Forbidden("policy", 403, "no"), TimedOut("no answer in time")])
 @pytest.mark.parametrize("body", [{}, None], ids=["to be there", "to be gone"])
 def test_what_is_needed_and_refused_is_told_and_the_write_is_not_made(
-    body: Mapping[str, object] | None,
+    body: Mapping[str, object] | None, no: KubeError
 ) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.reconciler.first = Companion("policy", body, "keep its pods")
-        no = Forbidden("policy", 403, "no")
         scene.server.answers = {"policy": [no, no]}
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
         assert scene.server.patched == ["policy", "policy"]
         assert scene.reconciler.told == ["refused a", "dropped b"]
         assert scene.reconciler.messages["a"].startswith("nothing would keep its pods: ")
-        assert scene.outcomes == ["forbidden", "forbidden"]
+        assert scene.outcomes == [no.label, no.label]
 
     asyncio.run(scenario())
 

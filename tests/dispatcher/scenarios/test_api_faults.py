@@ -100,6 +100,34 @@ def test_a_server_that_fails_at_one_object_for_long_holds_up_nobody_else(
     run(scenario)
 
 
+@pytest.mark.parametrize("queues", [("main",), ("main", "other")])
+def test_a_binding_whose_patch_hangs_costs_its_queue_one_time_limit_once(queues: tuple[str, ...]) -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=100)
+        for queue in queues:
+            world.queue(queue, {"m1": 50})
+        await world.start()
+        await world.passes(1)
+        world.api.part(lambda seen: is_patch(seen) and is_first(seen))
+        first = world.submit("first", gpus=1)
+        await world.passes(1)
+        late = world.submit("late", gpus=1)
+        await world.until(lambda: world.is_placed(late), within_s=70)
+        for number in range(30):
+            keys = [world.submit(f"{queue}{number}", queue, gpus=1) for queue in queues]
+            await world.until(lambda: all(map(world.is_placed, keys)), within_s=5)  # noqa: B023 - at once
+            await world.passes(10)
+        entry = world.dispatcher.cache.bindings.entries[first]
+        assert world.is_held(first)
+        assert "no answer in time" in entry.note
+        world.api.heal()
+        await world.until(lambda: world.is_placed(first), within_s=600)
+        await world.passes(10)
+        assert entry.note == ""
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("cut", [None, Cut.AFTER])
 @pytest.mark.parametrize("queues", [("main",), ("main", "other")])
 def test_an_object_that_can_be_neither_written_nor_read_keeps_its_room_and_nobody_waiting(
