@@ -43,6 +43,7 @@ from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
     EvictedNotice,
+    FailedNotice,
     FulfilledNotice,
     GivenUpNotice,
     LostNotice,
@@ -331,6 +332,8 @@ class NoticeTeller:
                 metrics.reserved(queue, "fulfilled")
             case RefusedNotice(entry, purpose, message):
                 self._teller.tell(entry, "WriteRefused", f"{purpose}: {message}", is_warning=True)
+            case FailedNotice(entry, purpose, message):
+                self._teller.tell(entry, "WriteFailed", f"{purpose}: {message}", is_warning=True)
             case StaleNotice(entry):
                 told = "the watch never told of our write; the older state counts"
                 logger.warning("binding %s: %s", entry.binding.key, told)

@@ -76,10 +76,11 @@ class Entry:
     written record, or of what was adopted. ``record``: of the admission under way, which counts as made.
     ``line``: the queue in which its item waits, empty if none does. ``waits``: why it cannot be admitted
     whatever room there is. ``retry_ms``: not to be written before, epoch milliseconds; ``failures``: how
-    often writing failed in a row; ``note``: what the failure was. ``growing_ms``: when a growth that waits
-    was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
-    present release; ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``:
-    how it is; ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
+    often writing failed in a row; ``note``: what the failure was; ``has_failed``: whether it was the server
+    that failed, or did not answer. ``growing_ms``: when a growth that waits was first seen, epoch
+    milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its present release;
+    ``counts``: of its pods since then. ``released``: our latest release of it. ``elastic``: how it is;
+    ``rigid``: why its minimum has no effect. ``growth``: what it would grow by, if room is left.
     ``shrinks_to``: where it is to stay, and with how many, once the write under way is made;
     ``shrinks_for``: for whom, and why. ``room_in``: the flavors,
     by resource, in which others are displaced for it, if it is to start in those alone meanwhile.
@@ -96,6 +97,7 @@ class Entry:
         "group",
         "growing_ms",
         "growth",
+        "has_failed",
         "held_back",
         "is_writing",
         "item",
@@ -135,6 +137,7 @@ class Entry:
         self.is_writing = False
         self.retry_ms = 0
         self.failures = 0
+        self.has_failed = False
         self.note = ""
         self.seen = UNSEEN
         self.counts: Counts = NOT_COUNTED

@@ -211,7 +211,7 @@ class Executor(Generic[T]):
                 return True
             if failure:
                 # It was not applied after all.
-                return self._give_up(write, failure)
+                return self._give_up(write, Fate.FAILED, failure)
             if prepared.first is not None and prepared.first != ensured:
                 purpose = GUIDE if prepared.body is not None else write.purpose
                 failed = await self._ensure(prepared.first, purpose)
@@ -239,7 +239,7 @@ class Executor(Generic[T]):
                 # Flow control, no connection, no credentials: nothing was applied, and most fail alike.
                 self._observe(write.purpose, error.label)
                 if self._fails_alone(write, error):
-                    return self._give_up(write, str(error))
+                    return self._give_up(write, Fate.FAILED, str(error))
                 self._reconciler.wrote(write, Fate.DROPPED)
                 return False
             if isinstance(result, Patched):
@@ -267,20 +267,20 @@ class Executor(Generic[T]):
                 is_there = await self._read_again(write, prepared.path)
             except KubeError as error:
                 if isinstance(result, OutcomeUnknown):
-                    self._leave_open(write, prepared.path, str(error))
-                else:
-                    self._reconciler.wrote(write, Fate.REFUSED, str(error))
-                return False
+                    return self._leave_open(write, prepared.path, str(error))
+                fate = Fate.REFUSED if isinstance(error, Forbidden) else Fate.FAILED
+                return self._give_up(write, fate, str(error))
             if not is_there:
                 return True
             # Karmada writes in bursts of a few tenths of a second: not in step with it.
             await self._sleep(PAUSE_S * attempt * self._rng.random())
-        return self._give_up(write, f"the object changed {ATTEMPTS} times while it was to be patched")
+        told = f"the object changed {ATTEMPTS} times while it was to be patched"
+        return self._give_up(write, Fate.GIVEN_UP, told)
 
-    def _give_up(self, write: Write, told: str) -> bool:
+    def _give_up(self, write: Write, fate: Fate, told: str) -> bool:
         """It is to be tried again later, by another decision; nothing follows it in its sequence."""
         self._observe(write.purpose, "given_up")
-        self._reconciler.wrote(write, Fate.GIVEN_UP, told)
+        self._reconciler.wrote(write, fate, told)
         return False
 
     async def _ensure(self, companion: Companion, purpose: str = GUIDE) -> tuple[Fate, str] | None:
@@ -327,12 +327,13 @@ class Executor(Generic[T]):
             else:
                 return True
 
-    def _leave_open(self, write: Write, path: str, told: str) -> None:
-        """Nobody can tell yet whether the write was made: that is found out while its sequence goes on."""
+    def _leave_open(self, write: Write, path: str, told: str) -> bool:
+        """Nobody can tell yet whether the write was made: that is found out without its sequence."""
         assert self._group is not None
         self._observe(write.purpose, "open")
-        self._reconciler.wrote(write, Fate.OPEN, told)
+        self._reconciler.wrote(write, Fate.OPEN, f"nobody can tell yet whether it was made: {told}")
         self._group.create_task(self._find_out(write, path, told), name=f"open/{write.uid}")
+        return False
 
     async def _find_out(self, write: Write, path: str, told: str) -> None:
         """Tell what became of a write that was left open, however long that takes."""
@@ -344,7 +345,7 @@ class Executor(Generic[T]):
                 continue
             await self._reconciler.at_rest()
             if is_there and self._reconciler.prepare(write) is not None:
-                self._give_up(write, told)
+                self._give_up(write, Fate.FAILED, told)
             return
 
     def _fails_alone(self, write: Write, error: KubeError) -> bool:

@@ -87,8 +87,8 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     tell_released(state, item, probe, chosen, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
-    # What could not be written before, and may hang again, keeps nobody behind it waiting.
-    sequence = members[0].uid if any(entry.failures for entry in members) else item.queue
+    # What the server failed at may hang again, and keeps nobody behind it waiting.
+    sequence = members[0].uid if any(entry.has_failed for entry in members) else item.queue
     return [begin(entry, Purpose.ADMIT, sequence) for entry in members]
 
 

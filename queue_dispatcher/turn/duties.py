@@ -31,7 +31,7 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
     for uid in sorted(cache.forward):
         entry = cache.entries[uid]
         if entry.record is not None and may_write(entry, day_ms):
-            writes.append(begin(entry, Purpose.ADMIT, uid if entry.failures else entry.record.queue))
+            writes.append(begin(entry, Purpose.ADMIT, uid if entry.has_failed else entry.record.queue))
     for uid in sorted(cache.duties):
         entry = cache.entries[uid]
         purpose = _PURPOSES.get(type(entry.state))

@@ -110,6 +110,15 @@ class RefusedNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedNotice:
+    """The API server fails at a write, or does not answer."""
+
+    entry: Entry
+    purpose: Purpose
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class StaleNotice:
     """The watch never told of our write; the older state counts."""
 
@@ -144,6 +153,7 @@ Notice = (
     | GivenUpNotice
     | FulfilledNotice
     | RefusedNotice
+    | FailedNotice
     | StaleNotice
     | AnsweredNotice
 )

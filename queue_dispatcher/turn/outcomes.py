@@ -14,6 +14,7 @@ from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
     EvictedNotice,
+    FailedNotice,
     FulfilledNotice,
     LostNotice,
     PlaceGivenUpNotice,
@@ -41,6 +42,7 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
                 state.under_way.discard(write.uid)
             elif fate is Fate.OPEN:
                 _left_open(entry, message)
+                state.notices.append(FailedNotice(entry, write.purpose, message))
             else:
                 _wrote(state, entry, write, fate, message, now)
         case Answered():
@@ -117,17 +119,19 @@ def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: st
             # The watch tells in a moment; until then it is not to be decided over and over.
             entry.retry_ms = now.day_ms + GONE_RETRY_MS
             call_off(cache, entry)
-        case Fate.REFUSED | Fate.GIVEN_UP:
+        case Fate.REFUSED | Fate.FAILED | Fate.GIVEN_UP:
             entry.failures += 1
             entry.retry_ms = now.day_ms + min(MAX_RETRY_MS, FIRST_RETRY_MS << min(entry.failures - 1, 30))
-            entry.note = message
+            entry.note, entry.has_failed = message, fate is Fate.FAILED
             call_off(cache, entry)
             if fate is Fate.REFUSED:
                 state.notices.append(RefusedNotice(entry, write.purpose, message))
+            elif fate is Fate.FAILED:
+                state.notices.append(FailedNotice(entry, write.purpose, message))
 
 
 def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> None:
-    entry.failures, entry.retry_ms, entry.note = 0, 0, ""
+    entry.failures, entry.retry_ms, entry.note, entry.has_failed = 0, 0, "", False
     match purpose:
         case Purpose.ADMIT:
             admission, choice = entry.admission, None

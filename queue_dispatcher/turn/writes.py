@@ -102,5 +102,7 @@ class Fate(StrEnum):
     """It was not made, and would not be if it were tried again at once."""
     OPEN = "open"
     """Whether it was made is not known, as its object cannot be read; what becomes of it is told later."""
+    FAILED = "failed"
+    """It was not made, as the server fails at its object, or does not answer about it."""
     GIVEN_UP = "given_up"
     """It was not made because others kept writing; nothing is wrong with the object."""

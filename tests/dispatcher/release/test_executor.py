@@ -283,13 +283,13 @@ def test_an_unknown_outcome_that_cannot_be_read_is_waited_for_by_nobody_else(
         scene.executor.submit([admit("a"), admit("b")])
         async with scene.running():
             assert scene.reconciler.told[:2] == ["open a", "dropped b"]
-            assert scene.reconciler.messages["a"] == str(error)
+            assert str(error) in scene.reconciler.messages["a"]
             scene.executor.submit([admit("c")])
             await scene.steps()
             assert "applied c" in scene.reconciler.told
             assert scene.server.patched == ["a", "c"]
             assert "saw a" in scene.reconciler.told
-            assert ("given_up a" in scene.reconciler.told) is not is_made
+            assert ("failed a" in scene.reconciler.told) is not is_made
         assert scene.now_s >= 5 * UNREADABLE_S
 
     asyncio.run(scenario())
@@ -302,7 +302,7 @@ def test_a_changed_object_that_cannot_be_read_is_left_for_later() -> None:
         scene.server.reads["a"] = [ServerError("GET", 500, "storage")] * (TRIES + 1)
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert scene.reconciler.told == ["refused a", "dropped b"]
+        assert scene.reconciler.told == ["failed a", "dropped b"]
 
     asyncio.run(scenario())
 
@@ -376,7 +376,7 @@ def test_where_the_server_fails_at_one_object_others_do_not_wait_for_it(
         before_s = scene.now_s
         scene.executor.submit([admit("a"), admit("y", "other")])
         await scene.settle()
-        assert "given_up a" in scene.reconciler.told
+        assert "failed a" in scene.reconciler.told
         assert str(getattr(answer, "error", answer)) == scene.reconciler.messages["a"]
         assert scene.now_s - before_s < 7.0
 
@@ -390,7 +390,7 @@ def test_after_three_failures_in_a_row_others_of_its_line_have_their_turn() -> N
         for _ in range(TRIES):
             scene.executor.submit([admit("a")])
             await scene.settle()
-        assert scene.reconciler.told == ["dropped a", "dropped a", "given_up a"]
+        assert scene.reconciler.told == ["dropped a", "dropped a", "failed a"]
 
     asyncio.run(scenario())
 
@@ -409,7 +409,7 @@ def test_what_was_applied_without_an_answer_is_not_given_up() -> None:
         scene.reconciler.saw = seen  # type: ignore[method-assign]  # the last patch has got through
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert "given_up a" not in scene.reconciler.told
+        assert "failed a" not in scene.reconciler.told
         assert "applied b" in scene.reconciler.told
 
     asyncio.run(scenario())
@@ -430,7 +430,7 @@ def test_what_was_not_answered_in_time_is_given_up_unless_it_is_made_a_moment_la
         scene.reconciler.saw = seen  # type: ignore[method-assign]  # the patch got through just before
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        made, not_made = ["saw a", "saw b", "applied b"], ["saw a", "given_up a", "dropped b"]
+        made, not_made = ["saw a", "saw b", "applied b"], ["saw a", "failed a", "dropped b"]
         assert scene.reconciler.told == (made if is_made else not_made)
 
     asyncio.run(scenario())

@@ -94,6 +94,7 @@ def test_a_server_that_fails_at_one_object_for_long_holds_up_nobody_else(
             await world.passes(5)
         assert world.is_held(first)
         assert str(code) in world.dispatcher.cache.bindings.entries[first].note
+        assert ("first-job", "WriteFailed") in world.told.told
         world.api.faults.clear()
         await world.until(lambda: world.is_placed(first), within_s=120)
 
@@ -120,6 +121,7 @@ def test_a_binding_whose_patch_hangs_costs_its_queue_one_time_limit_once(queues:
         entry = world.dispatcher.cache.bindings.entries[first]
         assert world.is_held(first)
         assert "no answer in time" in entry.note
+        assert ("first-job", "WriteFailed") in world.told.told
         world.api.heal()
         await world.until(lambda: world.is_placed(first), within_s=600)
         await world.passes(10)
@@ -153,6 +155,7 @@ def test_an_object_that_can_be_neither_written_nor_read_keeps_its_room_and_nobod
         assert charged(world) == 6 * len(queues)
         entry = world.dispatcher.cache.bindings.entries[first]
         assert "500" in entry.note
+        assert world.told.told.count(("first-job", "WriteFailed")) == 1
         world.api.faults.clear()
         world.karmada.finish(world.released(keys))
         await world.until(lambda: all(map(world.is_placed, (first, *keys))), within_s=120)
