@@ -1,17 +1,15 @@
-"""Text from a cluster, made fit for eyes: names in dumps may hold anything, also what commands a terminal.
-
-The one idea: whatever Python does not call printable (control characters, escapes, bidirectional overrides,
-lone surrogates, line breaks) is shown as its escape, so that what one sees is what is there.
-"""
+"""Text and amounts as the commands show them: short, and fit for eyes."""
 
 from datetime import datetime
+
+from fairway.printable import printable as escaped
 
 _LIMIT = 120
 
 
 def printable(text: str, limit: int = _LIMIT) -> str:
     """The text on one line, unprintable characters as escapes, cut to ``limit`` characters with ``...``."""
-    shown = text if text.isprintable() else "".join(_shown(character) for character in text)
+    shown = escaped(text)
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
 
@@ -69,7 +67,3 @@ def timestamp(now: datetime) -> str:
 def moment(iso: str) -> str:
     """``2026-03-14T09:26:53Z`` as ``2026-03-14 09:26 UTC``."""
     return f"{iso[:10]} {iso[11:16]} UTC" if len(iso) >= 16 else iso
-
-
-def _shown(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]

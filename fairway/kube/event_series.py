@@ -11,6 +11,8 @@ import uuid
 from dataclasses import dataclass
 from enum import Enum
 
+from fairway.printable import printable
+
 _MAX_REASON, _MAX_MESSAGE = 128, 1024
 _CLUSTER_SCOPED_IN = "default"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
@@ -117,10 +119,11 @@ def cut_reason(reason: str) -> str:
 
 
 def cut_message(message: str) -> str:
-    """As much of it as the server takes."""
-    encoded = message.encode("utf-8", "replace")
+    """As much of it as the server takes, and fit for eyes."""
+    message = printable(message)
+    encoded = message.encode()
     if len(encoded) <= _MAX_MESSAGE:
-        return encoded.decode()
+        return message
     return encoded[: _MAX_MESSAGE - 3].decode("utf-8", "ignore") + "..."
 
 

@@ -5,6 +5,8 @@ An object with a problem stays in use as far as that is safe: what cannot be rea
 
 from dataclasses import dataclass
 
+from fairway.printable import printable
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
@@ -17,4 +19,4 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}"
+        return printable(f"{self.field}: {self.message}")

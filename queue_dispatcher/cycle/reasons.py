@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from fairway.names import CHECK_PREFIX, REQUEUE
+from fairway.printable import printable
 
 Kind = Literal[
     "QueueNotFound",
@@ -41,7 +42,8 @@ MAX_BORROWERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """``text`` is the sentence for people, ``unblock`` what would end the wait.
+    """``text`` is the sentence for people, ``unblock`` what would end the wait. Both are fit for eyes,
+    whatever is in the names and messages that they are made of.
 
     ``about``: the queue of `namespace_not_allowed`, the namespace of the head in `behind_head` and of the
     workload in `behind_reservation`. ``passes``: the wait ends by itself, so that nobody need hear of it.
@@ -54,6 +56,11 @@ class Reason:
     about: str = ""
     passes: bool = False
     stranger_unblocks: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("text", "unblock", "stranger_unblocks"):
+            if not (text := getattr(self, name)).isprintable():
+                object.__setattr__(self, name, printable(text))
 
 
 def queue_not_found(problem: str) -> Reason:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairway.printable import printable
 from fairway.visibility import (
     EtaView,
     LocalQueueView,
@@ -243,7 +244,7 @@ class Views:
             flavors={name: ",".join(of) for name, of in record.flavors} if record is not None else {},
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
-            note="; ".join(filter(None, told)),
+            note=printable("; ".join(filter(None, told))),
             others_before=row.others_before,
             start=start_of(self._cache, entry, self._moment),
             eta=self._eta(entry),

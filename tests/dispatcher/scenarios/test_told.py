@@ -309,3 +309,33 @@ def test_progress_is_what_members_report(
 )
 def test_kinds_tell_how_many_of_their_pods_run(group: str, kind: str, status: Obj, pods: int | None) -> None:
     assert running_pods(group, kind, msgspec.Raw(msgspec.json.encode(status))) == pods
+
+
+NASTY = "\x1b[2Jno\nmore\u202e\x00"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"fairway.dev/queue": "main", "check.fairway.dev/budget": f"Rejected; {NASTY}"},
+        {"fairway.dev/queue": NASTY},
+        {"fairway.dev/queue": "main", "fairway.dev/class": NASTY},
+    ],
+    ids=lambda said: list(said)[-1],
+)
+def test_whatever_tenants_write_is_told_as_it_is_and_commands_no_terminal(said: dict[str, str]) -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8}, admissionChecks=[{"name": "budget"}])
+        await world.start()
+        key = world.submit("train", said=said)
+        world.edit(key, lambda obj: obj["metadata"].setdefault("annotations", {}).update(said))
+        await world.passes(5)
+        train = told(world, "train")
+        assert train.waiting is not None
+        shown = train.waiting.text + train.note
+        assert shown.isprintable()
+        assert r"\x1b[2Jno" in shown
+        assert r"more\u202e" in shown
+
+    run(scenario)
