@@ -2,6 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+
+class Spent(NamedTuple):
+    """Of a budget, device-milliseconds; ``since_ms``: none of it was before, epoch milliseconds."""
+
+    device_ms: int = 0
+    since_ms: int = 0
+
+
+NOTHING: Final = Spent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,13 +21,13 @@ class History:
 
     ``decayed``: by half-life, device-milliseconds by price in thousandths; ``device_ms``: all that was ever
     used, device-milliseconds; ``cost``: the same by price in thousandths. ``spent``: by the name of a budget,
-    device-milliseconds in the period that ``at_ms`` is in. ``displaced_ms``: of the root of a tree, what has
-    been lost in such a period as others were displaced, device-milliseconds.
+    in its period. ``displaced``: of the root of a tree, what has been lost in such a period as others were
+    displaced.
     """
 
     at_ms: int
     decayed: int = 0
     device_ms: int = 0
     cost: int = 0
-    spent: Mapping[str, int] = field(default_factory=dict)
-    displaced_ms: int = 0
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+    displaced: Spent = NOTHING

@@ -56,10 +56,11 @@ class FlavorUsage(KubeStruct, frozen=True):
 
 
 class BudgetUsage(KubeStruct, frozen=True):
-    """What was used of a budget in the period under way, device-milliseconds."""
+    """What was used of a budget in the period that is under way ``since`` then, device-milliseconds."""
 
     name: str = ""
     device_milliseconds: str = ""
+    since: str = ""
 
 
 class QueueHistory(KubeStruct, frozen=True):
@@ -74,10 +75,13 @@ class QueueHistory(KubeStruct, frozen=True):
 
 
 class ClusterQueueHistory(QueueHistory, frozen=True):
-    """What a ClusterQueue has used; ``displaced_device_milliseconds``: of `spec.preemption.budget`."""
+    """What a ClusterQueue has used; ``displaced_device_milliseconds``: of `spec.preemption.budget`, in the
+    period that is under way since ``displaced_since``.
+    """
 
     budgets: tuple[BudgetUsage, ...] = ()
     displaced_device_milliseconds: str = ""
+    displaced_since: str = ""
 
 
 class LocalQueueHistory(QueueHistory, frozen=True):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from queue_dispatcher.api.budget import Budget
 from queue_dispatcher.api.cluster_queue import WEIGHT_MILLI, ClusterQueue
 from queue_dispatcher.api.fair_sharing import PRICE_MILLI
-from queue_dispatcher.api.history import History
+from queue_dispatcher.api.history import NOTHING, History
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cycle.sharing import Sharing, share, sharing
@@ -117,8 +117,9 @@ class Usages:
         if held is None or stated is None or stated.preemption_budget is None or not self._is_leading:
             return
         now = self.of_queue(root, now_ms)
-        lost_ms = now.displaced_ms + self.lost_ms(held.charge, held.since_ms, now_ms)
-        _account(self._of_queue, root).history = replace(now, displaced_ms=lost_ms)
+        lost_ms = now.displaced.device_ms + self.lost_ms(held.charge, held.since_ms, now_ms)
+        displaced = now.displaced._replace(device_ms=lost_ms)
+        _account(self._of_queue, root).history = replace(now, displaced=displaced)
 
     def lost_ms(self, charge: Charge, since_ms: int, now_ms: int) -> int:
         """What is lost where work that is charged so since a time is stopped, device-milliseconds."""
@@ -183,7 +184,11 @@ class Usages:
         if not queue.budgets:
             return ()
         spent = self.of_queue(queue.name, now_ms).spent
-        return [budget for budget in queue.budgets if spent.get(budget.name, 0) >= budget.device_ms]
+        return [
+            budget
+            for budget in queue.budgets
+            if spent.get(budget.name, NOTHING).device_ms >= budget.device_ms
+        ]
 
     def is_counted(self, queue: ClusterQueue) -> bool:
         """Whether anybody asks what the queue has used: it is shared, has budgets, or its flavors prices."""
@@ -235,6 +240,7 @@ class Usages:
             account.written = written
         elif account.terms != terms:
             _advance(account, now_ms)
+            account.history = restored(account.history, account.runs.values(), now_ms, terms)
         account.terms = terms
         return advanced(account.history, account.rate, now_ms, terms)
 

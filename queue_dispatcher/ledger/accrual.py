@@ -3,6 +3,9 @@
 A pure function of the two and the time: what was used until the written moment stands there, and what runs
 has been used since that moment, or since it was admitted. So nothing is counted twice, however often a
 dispatcher starts anew, and nothing is lost but what ended after the last write.
+
+Of a budget counts what is known to be of its period under way, whatever period it had before: what began
+before that is nothing, and then what runs counts since the period began, or since it was admitted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +14,7 @@ from typing import Final, NamedTuple
 
 from queue_dispatcher.api.budget import Budget, Period
 from queue_dispatcher.api.fair_sharing import HALF_LIFE_MS
-from queue_dispatcher.api.history import History
+from queue_dispatcher.api.history import NOTHING, History, Spent
 from queue_dispatcher.ledger.decay import accrued, decayed
 
 MAX_AHEAD_MS: Final = 300_000
@@ -65,7 +68,7 @@ def advanced(history: History, rate: Rate, now_ms: int, terms: Terms) -> History
         history.device_ms + rate.devices * passed_ms,
         history.cost + rate.price_milli * passed_ms,
         {name: _spent(history, rate, now_ms, budget) for name, budget in terms.budgets.items()},
-        history.displaced_ms if _is_within(terms.displaced, history.at_ms, now_ms) else 0,
+        _displaced(history, terms.displaced, now_ms),
     )
 
 
@@ -74,6 +77,7 @@ def restored(written: History | None, runs: Iterable[Run], now_ms: int, terms: T
 
     What was written by a clock slightly ahead stands until ours has come up: the time between was counted.
     """
+    runs = tuple(runs)
     if written is None:
         written = History(0)
     elif written.at_ms > now_ms + MAX_AHEAD_MS:
@@ -92,17 +96,35 @@ def restored(written: History | None, runs: Iterable[Run], now_ms: int, terms: T
             found.decayed + used.decayed,
             found.device_ms + used.device_ms,
             found.cost + used.cost,
-            {name: spent + used.spent.get(name, 0) for name, spent in found.spent.items()},
-            found.displaced_ms,
         )
-    return found
+    spent = {name: _spent_by(written, runs, now_ms, budget) for name, budget in terms.budgets.items()}
+    return replace(found, spent=spent, displaced=_displaced(written, terms.displaced, now_ms))
 
 
-def _is_within(period: Period | None, at_ms: int, now_ms: int) -> bool:
-    return period is not None and period.starts_ms(now_ms) <= at_ms
-
-
-def _spent(history: History, rate: Rate, now_ms: int, budget: Budget) -> int:
+def _spent(history: History, rate: Rate, now_ms: int, budget: Budget) -> Spent:
     begun_ms = budget.period.starts_ms(now_ms)
-    before = history.spent.get(budget.name, 0) if begun_ms <= history.at_ms else 0
-    return before + rate.devices * (now_ms - max(begun_ms, history.at_ms))
+    before = _still(history.spent.get(budget.name), begun_ms) or Spent(0, begun_ms)
+    used_ms = rate.devices * (now_ms - max(begun_ms, history.at_ms))
+    return before._replace(device_ms=before.device_ms + used_ms)
+
+
+def _spent_by(written: History, runs: Iterable[Run], now_ms: int, budget: Budget) -> Spent:
+    """What was spent by the time, if no more than what is written is known of what has ended."""
+    begun_ms = budget.period.starts_ms(now_ms)
+    before, counted_ms = _still(written.spent.get(budget.name), begun_ms), written.at_ms
+    if before is None:
+        before, counted_ms = Spent(0, begun_ms), begun_ms
+    used_ms = sum(run.rate.devices * max(0, now_ms - max(counted_ms, run.since_ms)) for run in runs)
+    return before._replace(device_ms=before.device_ms + used_ms)
+
+
+def _displaced(history: History, period: Period | None, now_ms: int) -> Spent:
+    if period is None:
+        return NOTHING
+    begun_ms = period.starts_ms(now_ms)
+    return _still(history.displaced, begun_ms) or Spent(0, begun_ms)
+
+
+def _still(before: Spent | None, begun_ms: int) -> Spent | None:
+    """What was spent, where all of it was in the period under way."""
+    return before if before is not None and begun_ms <= before.since_ms else None

@@ -28,9 +28,8 @@ def over_budget(cache: Cache, queue: str, victims: Iterable[Victim], now: Moment
         for one in victims
         if not one.candidate.pods
     )
-    left_ms = (
-        budget.device_ms - cache.usages.of_queue(root, now_ms).displaced_ms - _going_ms(cache, root, now_ms)
-    )
+    displaced_ms = cache.usages.of_queue(root, now_ms).displaced.device_ms
+    left_ms = budget.device_ms - displaced_ms - _going_ms(cache, root, now_ms)
     # Of none at all nobody goes, however little would be lost.
     if budget.device_ms and lost_ms <= left_ms:
         return ""

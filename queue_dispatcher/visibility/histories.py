@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from fairway.visibility import DISPLACED, BudgetView, SharerView, UsedView
 from queue_dispatcher.api.cluster_queue import ClusterQueue
-from queue_dispatcher.api.history import History
+from queue_dispatcher.api.history import NOTHING, History
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
@@ -39,13 +39,13 @@ def budgets(cache: Cache, queue: ClusterQueue, now_ms: int) -> list[BudgetView]:
             one.period,
             one.policy,
             one.device_ms // _MILLI_HOUR_MS,
-            spent.get(one.name, 0) // _MILLI_HOUR_MS,
+            spent.get(one.name, NOTHING).device_ms // _MILLI_HOUR_MS,
             format_ms(one.period.renews_ms(now_ms)),
         )
         for one in queue.budgets
     ]
     if lost is not None and not queue.parent:
-        left = (lost.device_ms // _MILLI_HOUR_MS, history.displaced_ms // _MILLI_HOUR_MS)
+        left = (lost.device_ms // _MILLI_HOUR_MS, history.displaced.device_ms // _MILLI_HOUR_MS)
         renews = format_ms(lost.period.renews_ms(now_ms))
         found.append(BudgetView(PREEMPTION, lost.period, DISPLACED, *left, renews))
     return found

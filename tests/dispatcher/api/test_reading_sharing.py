@@ -1,6 +1,7 @@
 """How a queue is shared, its budgets and prices, and what its status says it has used."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from queue_dispatcher.api.budget import MAX_BUDGETS, Budget, BudgetPolicy, Period
 from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, unshared, without_effect
 from queue_dispatcher.api.fair_sharing import FairSharing
-from queue_dispatcher.api.history import History
+from queue_dispatcher.api.history import History, Spent
 from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
 from queue_dispatcher.api.reading.history import cluster_queue_history, local_queue_history, read_history
 from queue_dispatcher.api.reading.local_queue import read_local_queue
@@ -132,14 +133,16 @@ def test_above_other_queues_neither_has_an_effect(unplaced: str, told: Sequence[
 
 
 AT_MS = 1_795_521_600_123
-OF_QUEUE = cluster_queue_history(History(AT_MS, 0, 7, 8, {"team": 9}), format_ms(AT_MS))
+DAY_MS = 1_795_478_400_000
+SPENT = History(AT_MS, 0, 7, 8, {"team": Spent(9, DAY_MS)}, Spent(3, DAY_MS))
+OF_QUEUE = cluster_queue_history(SPENT, format_ms(AT_MS))
 OF_LOCAL = local_queue_history(History(AT_MS, 10**20, 7, 8), format_ms(AT_MS))
 Kept = ClusterQueueHistory | LocalQueueHistory
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
-    [(OF_QUEUE, History(AT_MS, 0, 7, 8, {"team": 9})), (OF_LOCAL, History(AT_MS, 10**20, 7, 8))],
+    [(OF_QUEUE, SPENT), (OF_LOCAL, History(AT_MS, 10**20, 7, 8))],
 )
 def test_what_is_written_is_read_again(written: Kept, expected: History) -> None:
     encoded = msgspec.json.encode(written)
@@ -159,10 +162,20 @@ def test_what_is_written_is_read_again(written: Kept, expected: History) -> None
         (OF_LOCAL, {"cost": "9" * 31}),
         (OF_LOCAL, {"cost": "\u0661"}),
         (OF_QUEUE, {"budgets": [{"name": "team", "deviceMilliseconds": "all"}]}),
+        (OF_QUEUE, {"budgets": [{"name": "team", "deviceMilliseconds": "9", "since": "once"}]}),
+        (OF_QUEUE, {"displacedSince": "once"}),
     ],
 )
 def test_what_somebody_else_wrote_is_nothing(good: Kept, wrong: dict[str, Json]) -> None:
     assert read_history(msgspec.convert({**msgspec.to_builtins(good), **wrong}, type(good))) is None
+
+
+def test_what_says_no_since_is_of_the_period_that_its_time_is_in() -> None:
+    """As dispatchers wrote it once."""
+    written = {**msgspec.to_builtins(OF_QUEUE), "displacedSince": ""}
+    written["budgets"] = [{"name": "team", "deviceMilliseconds": "9"}]
+    found = read_history(msgspec.convert(written, ClusterQueueHistory))
+    assert found == replace(SPENT, spent={"team": Spent(9, AT_MS)}, displaced=Spent(3, AT_MS))
 
 
 def test_a_status_without_a_history_is_nothing() -> None:

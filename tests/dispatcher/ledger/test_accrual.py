@@ -1,6 +1,5 @@
 """What is used weighs less with time, by laws; what is written down and what runs is counted once."""
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_dispatcher.api.budget import Budget, BudgetPolicy, Period
-from queue_dispatcher.api.history import History
+from queue_dispatcher.api.history import History, Spent
 from queue_dispatcher.bindings.timestamp import parse_ms
 from queue_dispatcher.ledger.accrual import IDLE, MAX_AHEAD_MS, Rate, Run, Terms, advanced, restored
 from queue_dispatcher.ledger.decay import HALF_LIVES, accrued, decayed
@@ -105,7 +104,8 @@ def test_a_dispatcher_that_starts_anew_counts_nothing_twice(
     rate: Rate, since_ms: int, wrote_after: int, read_after: int
 ) -> None:
     write_ms, now_ms = since_ms + wrote_after, since_ms + wrote_after + read_after
-    written = advanced(History(since_ms), rate, write_ms, TERMS)
+    nothing = {"daily": Spent(0, Period.DAY.starts_ms(since_ms))}
+    written = advanced(History(since_ms, spent=nothing), rate, write_ms, TERMS)
     always = advanced(written, rate, now_ms, TERMS)
     once = restored(written, [Run(rate, since_ms)], now_ms, TERMS)
     assert (once.at_ms, once.device_ms, once.cost, once.spent) == (
@@ -167,9 +167,47 @@ def test_a_writer_whose_clock_is_ahead_costs_nobody_anything(ahead_ms: int, coun
     ids=["the same day", "yesterday", "long ago", "now"],
 )
 def test_a_budget_is_new_in_each_period(wrote: str, now: str, spent: int) -> None:
-    history = History(at(wrote), spent={"daily": 100})
-    assert advanced(history, Rate(1, 5), at(now), TERMS).spent == {"daily": spent}
-    assert restored(history, [Run(Rate(1, 5), 0)], at(now), TERMS).spent == {"daily": spent}
+    history = History(at(wrote), spent={"daily": Spent(100, Period.DAY.starts_ms(at(wrote)))})
+    since_ms = Period.DAY.starts_ms(at(now))
+    assert advanced(history, Rate(1, 5), at(now), TERMS).spent == {"daily": Spent(spent, since_ms)}
+    runs = [Run(Rate(1, 5), 0)]
+    assert restored(history, runs, at(now), TERMS).spent == {"daily": Spent(spent, since_ms)}
+
+
+TUESDAY, HOUR_MS = "2026-11-24T00:00:00Z", 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("since", "wrote", "period", "counted"),
+    [
+        ("2026-11-23T00:00:00Z", "2026-11-24T11:00:00Z", Period.DAY, 8 * HOUR_MS),
+        ("2026-11-01T00:00:00Z", "2026-11-24T11:00:00Z", Period.WEEK, 8 * HOUR_MS),
+        (TUESDAY, "2026-11-24T11:00:00Z", Period.DAY, 100 + HOUR_MS),
+        (TUESDAY, "2026-11-24T11:00:00Z", Period.WEEK, 100 + HOUR_MS),
+        (TUESDAY, "2026-11-24T11:00:00Z", Period.MONTH, 100 + HOUR_MS),
+    ],
+    ids=[
+        "of a week",
+        "of a month",
+        "of this day",
+        "of a day of this week",
+        "of a day of this month",
+    ],
+)
+def test_only_what_is_of_the_period_under_way_counts_for_a_budget(
+    since: str, wrote: str, period: Period, counted: int
+) -> None:
+    """It is noon on a Tuesday; since 4 in the morning one device has been used."""
+    terms = Terms(WEEK_MS, {"team": Budget("team", 1000, period, BudgetPolicy.HARD)}, period)
+    spent = Spent(100, at(since))
+    written = History(at(wrote), spent={"team": spent}, displaced=spent)
+    now_ms, runs = at(NOON), [Run(Rate(1, 1000), at(TUESDAY) + 4 * HOUR_MS)]
+    found = restored(written, runs, now_ms, terms)
+    assert found.spent["team"].device_ms == counted
+    assert found.displaced.device_ms == (100 if found.spent["team"].since_ms == at(since) else 0)
+    later = advanced(found, Rate(1, 1000), now_ms + HOUR_MS, terms)
+    assert later.spent["team"].device_ms == counted + HOUR_MS
+    assert restored(found, runs, now_ms, terms).spent == found.spent
 
 
 @pytest.mark.parametrize(
@@ -195,5 +233,5 @@ def test_no_clock_is_too_wrong_for_a_period(period: Period, now_ms: int) -> None
 
 
 def test_a_budget_that_comes_later_begins_with_nothing() -> None:
-    spent: Mapping[str, int] = advanced(History(at(NOON)), IDLE, at(NOON) + 1, TERMS).spent
-    assert spent == {"daily": 0}
+    spent = advanced(History(at(NOON)), IDLE, at(NOON) + 1, TERMS).spent
+    assert spent == {"daily": Spent(0, at(TUESDAY))}

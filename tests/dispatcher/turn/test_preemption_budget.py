@@ -29,7 +29,7 @@ GPU_S = 1_000
 
 def lost_s(made: Plane, root: str = "main") -> int:
     """GPU-seconds."""
-    return made.cache.usages.of_queue(root, made.now.day_ms).displaced_ms // GPU_S
+    return made.cache.usages.of_queue(root, made.now.day_ms).displaced.device_ms // GPU_S
 
 
 def budget(**said: object) -> Obj:

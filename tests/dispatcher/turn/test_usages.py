@@ -333,6 +333,31 @@ def test_a_hard_budget_holds_what_waits_until_it_is_new_and_what_runs_goes_on() 
     assert plane.released() == ["one", "three", "two"]
 
 
+def spent_h(plane: Shared) -> int:
+    return plane.cache.usages.of_queue("main", plane.now.day_ms).spent["team"].device_ms // 3_600_000
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_budget_whose_period_is_edited_counts_what_is_known_of_the_new_one(restarts: bool) -> None:
+    plane = Shared(spec=budget(100, "Hard", "Week"))
+    plane.runs("one", "a", 1)
+    plane.passes(30 * 3600, step_s=3600)
+    assert spent_h(plane) == 30
+    plane.write_statuses()
+    # From Friday at 8:16 on it has run until Saturday at 14:16.
+    plane.state_queue(**budget(20, "Hard", "Day"))
+    if restarts:
+        plane.restart()
+    plane.submit("two", "a", gpus=1)
+    plane.turn()
+    assert plane.released() == ["one", "two"]
+    assert spent_h(plane) == 14
+    # All that was of this day is of this week.
+    plane.state_queue(**budget(20, "Hard", "Week"))
+    plane.turn()
+    assert spent_h(plane) == 14
+
+
 @pytest.mark.parametrize("policy", ["Soft", "Hard"])
 def test_of_a_budget_of_0_there_is_never_anything_left(policy: str) -> None:
     plane = Shared(spec=budget(0, policy))
