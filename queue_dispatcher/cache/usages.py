@@ -268,7 +268,7 @@ def _advance(account: _Account, now_ms: int) -> None:
 
 
 def _set_back(account: _Account, now_ms: int) -> None:
-    """A clock that was far ahead is right again: what was counted by it stands, and counting goes on."""
+    """A clock that was far ahead is right again: what was counted by it is as if another had written it."""
     history = account.history
     if history is not None and history.at_ms > now_ms + MAX_AHEAD_MS:
-        account.history = replace(history, at_ms=now_ms)
+        account.history = restored(history, account.runs.values(), now_ms, account.terms)

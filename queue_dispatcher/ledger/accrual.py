@@ -4,8 +4,9 @@ A pure function of the two and the time: what was used until the written moment 
 has been used since that moment, or since it was admitted. So nothing is counted twice, however often a
 dispatcher starts anew, and nothing is lost but what ended after the last write.
 
-Of a budget counts what is known to be of its period under way, whatever period it had before: what began
-before that is nothing, and then what runs counts since the period began, or since it was admitted.
+Of a budget counts what is known to be of its period under way, whatever period it had before, and whatever
+clock it was written by: what began before that period, or is to begin after now, is nothing, and then what
+runs counts since the period began, or since it was admitted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,6 +77,7 @@ def restored(written: History | None, runs: Iterable[Run], now_ms: int, terms: T
     """The history at a time, from what is written down, if anything, and what runs now.
 
     What was written by a clock slightly ahead stands until ours has come up: the time between was counted.
+    What was written by one far ahead is from now, but for budgets of a period that has not begun.
     """
     runs = tuple(runs)
     if written is None:
@@ -103,7 +105,7 @@ def restored(written: History | None, runs: Iterable[Run], now_ms: int, terms: T
 
 def _spent(history: History, rate: Rate, now_ms: int, budget: Budget) -> Spent:
     begun_ms = budget.period.starts_ms(now_ms)
-    before = _still(history.spent.get(budget.name), begun_ms) or Spent(0, begun_ms)
+    before = _still(history.spent.get(budget.name), begun_ms, now_ms) or Spent(0, begun_ms)
     used_ms = rate.devices * (now_ms - max(begun_ms, history.at_ms))
     return before._replace(device_ms=before.device_ms + used_ms)
 
@@ -111,7 +113,7 @@ def _spent(history: History, rate: Rate, now_ms: int, budget: Budget) -> Spent:
 def _spent_by(written: History, runs: Iterable[Run], now_ms: int, budget: Budget) -> Spent:
     """What was spent by the time, if no more than what is written is known of what has ended."""
     begun_ms = budget.period.starts_ms(now_ms)
-    before, counted_ms = _still(written.spent.get(budget.name), begun_ms), written.at_ms
+    before, counted_ms = _still(written.spent.get(budget.name), begun_ms, now_ms), written.at_ms
     if before is None:
         before, counted_ms = Spent(0, begun_ms), begun_ms
     used_ms = sum(run.rate.devices * max(0, now_ms - max(counted_ms, run.since_ms)) for run in runs)
@@ -122,9 +124,10 @@ def _displaced(history: History, period: Period | None, now_ms: int) -> Spent:
     if period is None:
         return NOTHING
     begun_ms = period.starts_ms(now_ms)
-    return _still(history.displaced, begun_ms) or Spent(0, begun_ms)
+    return _still(history.displaced, begun_ms, now_ms) or Spent(0, begun_ms)
 
 
-def _still(before: Spent | None, begun_ms: int) -> Spent | None:
+def _still(before: Spent | None, begun_ms: int, now_ms: int) -> Spent | None:
     """What was spent, where all of it was in the period under way."""
-    return before if before is not None and begun_ms <= before.since_ms else None
+    is_within = before is not None and begun_ms <= before.since_ms <= now_ms + MAX_AHEAD_MS
+    return before if is_within else None

@@ -185,6 +185,10 @@ TUESDAY, HOUR_MS = "2026-11-24T00:00:00Z", 3_600_000
         (TUESDAY, "2026-11-24T11:00:00Z", Period.DAY, 100 + HOUR_MS),
         (TUESDAY, "2026-11-24T11:00:00Z", Period.WEEK, 100 + HOUR_MS),
         (TUESDAY, "2026-11-24T11:00:00Z", Period.MONTH, 100 + HOUR_MS),
+        ("2026-11-25T00:00:00Z", "2026-11-25T12:00:00Z", Period.DAY, 8 * HOUR_MS),
+        (TUESDAY, "2026-11-24T20:00:00Z", Period.DAY, 100),
+        ("2026-12-01T00:00:00Z", "2026-12-24T12:00:00Z", Period.MONTH, 8 * HOUR_MS),
+        ("2026-11-01T00:00:00Z", "2026-11-25T12:00:00Z", Period.MONTH, 100),
     ],
     ids=[
         "of a week",
@@ -192,6 +196,10 @@ TUESDAY, HOUR_MS = "2026-11-24T00:00:00Z", 3_600_000
         "of this day",
         "of a day of this week",
         "of a day of this month",
+        "of tomorrow",
+        "of this day by a clock that was ahead",
+        "of another month",
+        "of this month by a clock that was ahead",
     ],
 )
 def test_only_what_is_of_the_period_under_way_counts_for_a_budget(

@@ -358,6 +358,22 @@ def test_a_budget_whose_period_is_edited_counts_what_is_known_of_the_new_one(res
     assert spent_h(plane) == 14
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_a_clock_a_day_ahead_has_counted_is_no_use_of_this_day(restarts: bool) -> None:
+    plane = Shared(spec=budget(100, "Hard"))
+    plane.runs("one", "a", 1)
+    plane.passes(3600, step_s=600)
+    plane.skew_ms = 86_400_000
+    plane.runs("two", "a", 1)
+    assert spent_h(plane) == 9
+    plane.write_statuses()
+    plane.skew_ms = 0
+    if restarts:
+        plane.restart()
+    plane.turn()
+    assert spent_h(plane) == 1
+
+
 @pytest.mark.parametrize("policy", ["Soft", "Hard"])
 def test_of_a_budget_of_0_there_is_never_anything_left(policy: str) -> None:
     plane = Shared(spec=budget(0, policy))
