@@ -286,7 +286,9 @@ class _Cycle:
         wanted = yield from waiting_for(headroom, classes, admitted, cells)
         asked = (probe for questions in self._questions.values() for probe in questions.values())
         barred = [cell for probe in asked for cell, _ in probe.alternative.charge]
-        growth = Growth(headroom, wanted, barred, self._tokens[True])
+        starting = {action.item.queue for action in may_grow}
+        last = {name for name in starting if snapshot.queues[name].is_over_budget}.union(snapshot.over_budget)
+        growth = Growth(headroom, wanted, barred, self._tokens[True], last)
         yield from growth.run(may_grow, running)
         grown = {action.item.id: action for action in growth.grown}
         self._actions = [grown.pop(one.item.id, one) for one in self._actions] + [*grown.values()]

@@ -1,7 +1,8 @@
 """Growth: elastic workloads take what a cycle leaves, pod by pod, once everybody else has had their turn.
 
 What has just started with its minimum grows as well as what runs with a part of its pods: the lowest share
-first, of equal ones whoever has the least of what it asks for. None of it delays anybody. A pod is only taken
+first, of equal ones whoever has the least of what it asks for; behind all others what is in a queue that has
+used up a soft budget. None of it delays anybody. A pod is only taken
 where quota, capacity and the estimators have room for it, and where whoever waits could take as much of it
 afterwards as before, or all that waits there: that is more than a reservation keeps for anybody. What waits
 for one flavor does not stop growth in another, nor does a queue that has used up its own quota.
@@ -30,6 +31,7 @@ _STEPS: Final = 8
 _SCALE: Final = 1 << 20
 _PACE: Final = 16
 
+_Place = tuple[bool, int, int, Rank]
 Wanted = Mapping[Cell, Mapping[str, int]]
 """By cell and queue, what waits there and could ever start, where anything is left."""
 
@@ -96,10 +98,17 @@ def waiting_for(
 
 class Growth:
     """The growth of one cycle. ``wanted``: by `waiting_for`. ``barred``: cells about which somebody who goes
-    first is being asked. ``tokens``: how many of those that run may grow.
+    first is being asked. ``tokens``: how many of those that run may grow. ``last``: queues behind all others.
     """
 
-    def __init__(self, headroom: Headroom, wanted: Wanted, barred: Iterable[Cell], tokens: int) -> None:
+    def __init__(
+        self,
+        headroom: Headroom,
+        wanted: Wanted,
+        barred: Iterable[Cell],
+        tokens: int,
+        last: Collection[str],
+    ) -> None:
         self.grown: list[Admit] = []
         """What is admitted beyond what was: those that started, with more, and those that run."""
         self.probes: list[Probe] = []
@@ -107,6 +116,7 @@ class Growth:
         self._wanted = wanted
         self._barred = frozenset(barred)
         self._tokens = min(tokens, MAX_GROWING)
+        self._last = last
         # By cell, the queues in which somebody waits that could take of it now, and how much; until something
         # grows.
         self._takers: dict[Cell, list[tuple[str, int]]] = {}
@@ -206,20 +216,19 @@ class Growth:
             takers = self._takers[cell] = [(name, amount) for name, amount in could if amount > 0]
         return takers
 
-    def _key(self, one: _Growing) -> tuple[int, int, Rank]:
-        share = self._headroom.ledger.share_at(one.item.queue, one.pod, 0)
-        return share, (one.has + one.more) * _SCALE // max(1, one.wants), _rank(one.item)
+    def _key(self, one: _Growing) -> _Place:
+        return self._place(one.item, one.pod, one.has + one.more, one.wants)
 
-    def _share_of(self, item: Item) -> tuple[int, int, Rank]:
-        share = self._headroom.ledger.share_at(item.queue, (), 0)
-        return share, item.runs * _SCALE // max(1, item.runs + item.most), _rank(item)
+    def _share_of(self, item: Item) -> _Place:
+        return self._place(item, (), item.runs, item.runs + item.most)
+
+    def _place(self, item: Item, charge: Charge, has: int, wants: int) -> _Place:
+        """Where it stands with so many of the pods that it wants; ``charge``: of the next."""
+        share = self._headroom.ledger.share_at(item.queue, charge, 0)
+        rank = (-item.priority, 0, item.enqueued_ms, item.id)
+        return item.queue in self._last, share, has * _SCALE // max(1, wants), rank
 
 
 def _usable(headroom: Headroom, queue: str, cell: Cell) -> int:
     """What quota and capacity leave of a cell."""
     return max(0, min(headroom.ledger.available(queue, cell), headroom.free(cell)))
-
-
-def _rank(item: Item) -> Rank:
-    """Among those that grow."""
-    return (-item.priority, 0, item.enqueued_ms, item.id)

@@ -1,6 +1,6 @@
 """What a cycle decides from: a value that whoever made it leaves alone until the decision is there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -130,7 +130,8 @@ class Snapshot:
     those of the last decision that was carried out, of which the estimators have been told. ``claims``: the
     items for which others are being displaced, and whose room nobody else may have until then, epoch
     milliseconds, in the order in which that began. ``growing``: elastic workloads of which a part runs, each
-    as one pod that it would grow by, but for those of stopped queues.
+    as one pod that it would grow by, but for those of stopped queues; ``over_budget``: those of their queues
+    that have used up a soft budget.
     """
 
     ledger: Ledger
@@ -148,3 +149,4 @@ class Snapshot:
     reservations: Reservations = NO_RESERVATIONS
     claims: Mapping[str, int] = field(default_factory=dict)
     growing: Sequence[Item] = ()
+    over_budget: Collection[str] = ()

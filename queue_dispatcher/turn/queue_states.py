@@ -1,6 +1,6 @@
 """Queue states: of each queue, what a cycle is told of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from queue_dispatcher.api.budget import Budget
 from queue_dispatcher.api.cluster_queue import ClusterQueue
@@ -44,21 +44,24 @@ def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> di
     return found
 
 
-def growing(state: TurnState, now: Moment) -> tuple[Item, ...]:
+def growing(state: TurnState, now: Moment) -> tuple[Sequence[Item], Collection[str]]:
     """Elastic workloads of which a part runs, but for those of queues that admit nothing, whether or not
-    anything else waits there; where it does, by `TurnState.queues`.
+    anything else waits there (where it does, by `TurnState.queues`); and those of their queues that have used
+    up a soft budget.
     """
-    cache, found = state.cache, state.cache.growing.values()
-    usages, queues = cache.usages, cache.queues.queues.cluster_queues
-    admits: dict[str, bool] = {}
-    for name in {one.queue for one in found}:
+    found, queues = state.cache.growing.values(), state.cache.queues.queues.cluster_queues
+    is_over_budget: dict[str, bool] = {}
+    for name in {one.queue for one in found} & queues.keys():
         if name in state.queues:
-            admits[name] = state.queues[name][1].stopped is None
-            continue
-        queue = queues.get(name)
-        exhausted = usages.exhausted(queue, now.day_ms) if queue is not None else ()
-        admits[name] = queue is not None and _stopped(state, queue, exhausted, now) is None
-    return tuple(one for one in found if admits[one.queue])
+            stated = state.queues[name][1]
+            stopped, is_over = stated.stopped, stated.is_over_budget
+        else:
+            exhausted = state.cache.usages.exhausted(queues[name], now.day_ms)
+            stopped, is_over = _stopped(state, queues[name], exhausted, now), bool(exhausted)
+        if stopped is None:
+            is_over_budget[name] = is_over
+    over_budget = frozenset(name for name, is_over in is_over_budget.items() if is_over)
+    return tuple(one for one in found if one.queue in is_over_budget), over_budget
 
 
 def _is_plain(queue: ClusterQueue) -> bool:

@@ -189,6 +189,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
     claims = claims_of(state, now)
     state.queues = queue_states(state, claims, now)
     tokens, preplaced_tokens = tokens_of(state, now)
+    grows, over_budget = growing(state, now)
     return Snapshot(
         ledger=cache.charges.ledger,
         queues={name: one for name, (_, one) in state.queues.items()},
@@ -203,7 +204,8 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
         earliest=earliest_of(state),
         reservations=state.reservations,
         claims=claims,
-        growing=growing(state, now),
+        growing=grows,
+        over_budget=over_budget,
     )
 
 

@@ -25,6 +25,7 @@ class Parts(Fleet):
         super().__init__(*nodes)
         self.growing: list[Item] = []
         self.verdicts: dict[str, Verdict] = {}
+        self.over_budget: frozenset[str] = frozenset()
 
     def run(
         self,
@@ -56,7 +57,8 @@ class Parts(Fleet):
 
     def grow(self, tokens: int = 1_000) -> Decision:
         stated = self.snapshot(verdicts=self.verdicts, preplaced_tokens=tokens)
-        return decide(replace(stated, growing=tuple(self.growing)), self.now_ms)
+        stated = replace(stated, growing=tuple(self.growing), over_budget=self.over_budget)
+        return decide(stated, self.now_ms)
 
 
 def grown(decision: Decision) -> dict[str, int]:
@@ -99,6 +101,25 @@ def test_the_lowest_share_goes_first() -> None:
     fleet.run("b", "poor", runs=2, most=20)
     # 8 are free: once both use as much, they take turns.
     assert grown(fleet.grow()) == {"a": 2, "b": 6}
+
+
+@pytest.mark.parametrize(
+    ("over", "most", "expected"),
+    [
+        ("", 20, {"a": 2, "b": 6}),
+        ("b", 20, {"a": 8}),
+        ("b", 5, {"a": 5, "b": 3}),
+        ("ab", 20, {"a": 2, "b": 6}),
+    ],
+)
+def test_who_is_over_a_soft_budget_grows_behind_all_others(
+    over: str, most: int, expected: dict[str, int]
+) -> None:
+    fleet = Parts(root("org", gpu=16), queue("a", "org", gpu=0), queue("b", "org", gpu=0))
+    fleet.over_budget = frozenset(over)
+    fleet.run("a", "a", runs=6, most=most)
+    fleet.run("b", "b", runs=2, most=20)
+    assert grown(fleet.grow()) == expected
 
 
 def test_a_queue_with_many_that_grow_has_no_more_turns() -> None:

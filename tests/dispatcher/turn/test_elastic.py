@@ -209,6 +209,34 @@ def test_whoever_has_least_of_what_it_asks_for_grows_first() -> None:
     assert plane.is_sound()
 
 
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize(("hours", "pods"), [(0, {"a": 2, "b": 6}), (1000, {"a": 4, "b": 4})])
+def test_who_is_over_a_soft_budget_grows_behind_the_others(
+    hours: int, pods: dict[str, int], *, starts: bool
+) -> None:
+    plane = Elastic(m1=8)
+    for name in pods:
+        plane.queue(name, {"any": 0})
+        stated = cluster_queue(name, {"any": 0})
+        budget = {"name": "day", "deviceHours": hours if name == "a" else 1000, "policy": "Soft"}
+        plane.feed(
+            CLUSTER_QUEUES, stated | {"spec": stated["spec"] | {"parent": "main", "budgets": [budget]}}
+        )
+    if not starts:
+        plane.submit("rigid", "b", replicas=4)
+        plane.turn()
+        plane.place("rigid", m1=4)
+    for name in pods:
+        plane.submit(name, name, said={"fairway.dev/min-replicas": "2"}, replicas=8)
+    plane.turn()
+    if not starts:
+        assert (plane.replicas("a"), plane.replicas("b")) == (2, 2)
+        plane.delete("rigid")
+        plane.passes(SETTLED_S)
+    assert {name: plane.replicas(name) for name in pods} == pods
+    assert plane.is_sound()
+
+
 @pytest.mark.parametrize("queues", [("main", "main"), ("one", "two")])
 def test_those_that_start_together_share_what_is_left(queues: tuple[str, str]) -> None:
     plane = Elastic(m1=8)
