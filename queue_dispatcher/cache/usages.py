@@ -36,10 +36,19 @@ class _Share(NamedTuple):
     unweighted: int
 
 
+class _Exhausted(NamedTuple):
+    """Which of the ``budgets`` are used up, at any time from one to before another while the same is held."""
+
+    budgets: tuple[Budget, ...]
+    from_ms: int
+    until_ms: int
+    found: tuple[Budget, ...]
+
+
 @dataclass(slots=True)
 class _Account:
-    """``history``: None until it has been read; ``written``: what it was read from. ``share``: as it was
-    worked out last, None where something has changed since.
+    """``history``: None until it has been read; ``written``: what it was read from. ``share`` and
+    ``exhausted``: as they were worked out last, None where something has changed since.
     """
 
     history: History | None = None
@@ -48,6 +57,7 @@ class _Account:
     terms: Terms = field(default_factory=Terms)
     runs: dict[str, Run] = field(default_factory=dict)
     share: _Share | None = None
+    exhausted: _Exhausted | None = None
 
 
 class Usages:
@@ -79,7 +89,7 @@ class Usages:
         """Whether this process writes the statuses from now on; either way they are read once more."""
         self._is_leading = is_leading
         for account in (*self._of_queue.values(), *self._of_local.values()):
-            account.history = account.share = None
+            account.history = account.share = account.exhausted = None
 
     def flavor_changed(self, before: ResourceFlavor | None, after: ResourceFlavor | None) -> None:
         """What a flavor's devices count may be another from now on."""
@@ -181,14 +191,28 @@ class Usages:
 
     def exhausted(self, queue: ClusterQueue, now_ms: int) -> Sequence[Budget]:
         """The budgets of a queue that are used up."""
-        if not queue.budgets:
+        budgets = queue.budgets
+        if not budgets:
             return ()
-        spent = self.of_queue(queue.name, now_ms).spent
-        return [
-            budget
-            for budget in queue.budgets
-            if spent.get(budget.name, NOTHING).device_ms >= budget.device_ms
-        ]
+        account = _account(self._of_queue, queue.name)
+        known = account.exhausted
+        # Whoever follows reads every status that is written anew.
+        if (
+            known is None
+            or not self._is_leading
+            or known.budgets != budgets
+            or not known.from_ms <= now_ms < known.until_ms
+        ):
+            spent = self.of_queue(queue.name, now_ms).spent
+            left_ms = {one: one.device_ms - spent.get(one.name, NOTHING).device_ms for one in budgets}
+            until_ms = min(one.period.renews_ms(now_ms) for one in budgets)
+            if devices := account.rate.devices:
+                until_ms = min(
+                    (until_ms, *(now_ms - -left // devices for left in left_ms.values() if left > 0))
+                )
+            found = tuple(one for one, left in left_ms.items() if left <= 0)
+            known = account.exhausted = _Exhausted(budgets, now_ms, until_ms, found)
+        return known.found
 
     def is_counted(self, queue: ClusterQueue) -> bool:
         """Whether anybody asks what the queue has used: it is shared, has budgets, or its flavors prices."""
@@ -261,7 +285,7 @@ def _prune(accounts: dict[str, _Account], stated: Mapping[str, object]) -> None:
 
 def _advance(account: _Account, now_ms: int) -> None:
     """Count what was held until now, before something else is; what has not been read yet is counted then."""
-    account.share = None
+    account.share = account.exhausted = None
     _set_back(account, now_ms)
     if account.history is not None:
         account.history = advanced(account.history, account.rate, now_ms, account.terms)

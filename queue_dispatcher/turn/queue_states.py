@@ -9,6 +9,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import NOT_SHARED
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
+from queue_dispatcher.cycle.sharing import Sharing
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.turn.budgets import out_of_budget
 from queue_dispatcher.turn.displacing import looks_of
@@ -64,6 +65,14 @@ def growing(state: TurnState, now: Moment) -> tuple[Sequence[Item], Collection[s
     return tuple(one for one in found if one.queue in is_over_budget), over_budget
 
 
+def _is_as(sharing: Sharing | None, before: Sharing | None) -> bool:
+    """Whether everybody has used as much as before, and it counts as much."""
+    if sharing is None or before is None:
+        return sharing is before
+    is_used_the_same = sharing == before and sharing.shares == before.shares
+    return is_used_the_same and sharing.weights == before.weights and sharing.prices == before.prices
+
+
 def _is_plain(queue: ClusterQueue) -> bool:
     """Whether what there is to tell of it follows from how it is set up, but for why it is stopped."""
     return queue.fair_sharing is None and not queue.budgets and not queue.fungibility.may_displace_first
@@ -88,7 +97,7 @@ def _stated(
         before is not None
         and before.pending is pending
         and before.stopped == stopped
-        and before.sharing is sharing is None
+        and _is_as(sharing, before.sharing)
         and before.is_over_budget is bool(exhausted)
         and before.looks == looks
     ):

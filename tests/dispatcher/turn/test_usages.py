@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from itertools import pairwise
 from math import log
+from random import Random
 
 import msgspec
 import pytest
 
 from fairway.visibility import BudgetView, UsedView
+from queue_dispatcher.api.budget import Period
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.api.reading.history import cluster_queue_history, local_queue_history
 from queue_dispatcher.bindings.timestamp import format_ms
@@ -372,6 +374,54 @@ def test_what_a_clock_a_day_ahead_has_counted_is_no_use_of_this_day(restarts: bo
         plane.restart()
     plane.turn()
     assert spent_h(plane) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_known_at_any_time_whether_a_budget_is_used_up(seed: int) -> None:
+    """Though that is worked out seldom."""
+    rng, number = Random(seed), 0
+    plane = Shared(spec=budget(2, "Soft"))
+    for _ in range(60):
+        running = [name for name in plane.released() if plane.cache.present(plane.entry(name).uid)]
+        match rng.choice(("starts", "ends", "passes", "passes", "edited", "clock", "led", "restarts")):
+            case "starts":
+                number += 1
+                plane.submit(f"w{number}", rng.choice("ab"), gpus=rng.choice((1, 2)))
+                plane.turn()
+            case "ends" if running:
+                plane.delete(rng.choice(running))
+            case "passes":
+                plane.passes(rng.choice((1, 600, 36_000)), step_s=600)
+            case "edited":
+                plane.state_queue(**budget(rng.choice((0, 1, 3, 9)), "Soft", rng.choice(("Day", "Week"))))
+            case "clock":
+                plane.skew_ms = rng.choice((0, 0, -60_000, 1_000, 86_400_000))
+            case "led":
+                hear(plane.state, Led(False), plane.now)
+                plane.turn()
+                plane.cache.usages.exhausted(
+                    plane.cache.queues.queues.cluster_queues["main"], plane.now.day_ms
+                )
+                # Whoever leads meanwhile has counted more.
+                begun, now = (
+                    format_ms(ms) for ms in (Period.DAY.starts_ms(plane.now.day_ms), plane.now.day_ms)
+                )
+                more = {"name": "team", "deviceMilliseconds": str(rng.choice((0, 9_000_000))), "since": begun}
+                plane.write_status("main", {"time": now, "budgets": [more]})
+                if rng.random() < 0.7:
+                    hear(plane.state, Led(True), plane.now)
+            case "restarts":
+                plane.write_statuses()
+                plane.restart()
+        usages, queue, now_ms = (
+            plane.cache.usages,
+            plane.cache.queues.queues.cluster_queues["main"],
+            plane.now.day_ms,
+        )
+        told = [*usages.exhausted(queue, now_ms)]
+        spent = usages.of_queue("main", now_ms).spent
+        used_up = [one for one in queue.budgets if spent[one.name].device_ms >= one.device_ms]
+        assert told == used_up
 
 
 @pytest.mark.parametrize("policy", ["Soft", "Hard"])
