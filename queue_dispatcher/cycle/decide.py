@@ -18,7 +18,7 @@ same decisions.
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 
 from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe, class_key
 from queue_dispatcher.cycle.backlog import Backlog
@@ -110,7 +110,7 @@ class AdmissionCycles:
             head.hold(headroom)
         yield from cycle.run(candidates)
         if snapshot.elsewhere is None:
-            yield from cycle.grow(snapshot)
+            yield from cycle.grow(snapshot, self._heads)
         due = [head.due_ms for head in self._heads.values()]
         due += [head.changes_ms for head in (*blocked, *begun)]
         waits = (head.refused.waits_ms for head in self._heads.values())
@@ -265,8 +265,8 @@ class _Cycle:
                 if head.blocked is not None:
                     self._outcome.blocked[head.name] = head.blocked
 
-    def grow(self, snapshot: Snapshot) -> Iterator[None]:
-        """Let elastic workloads have what is left."""
+    def grow(self, snapshot: Snapshot, heads: Mapping[str, QueueHead]) -> Iterator[None]:
+        """Let elastic workloads have what is left; ``heads``: by queue."""
         started = [action for action in self._actions if isinstance(action, Admit)]
         may_grow = [action for action in started if action.item.most > action.item.pods]
         headroom = self._headroom
@@ -283,7 +283,7 @@ class _Cycle:
             for name, waiting in self._outcome.classes.items()
             if name not in self._outcome.stopped and cells & snapshot.queues[name].pending.backlog.keys()
         }
-        wanted = yield from waiting_for(headroom, classes, admitted, cells)
+        wanted = yield from waiting_for(headroom, classes, heads, admitted, cells)
         asked = (probe for questions in self._questions.values() for probe in questions.values())
         barred = [cell for probe in asked for cell, _ in probe.alternative.charge]
         starting = {action.item.queue for action in may_grow}

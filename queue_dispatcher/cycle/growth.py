@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from queue_dispatcher.cycle.actions import Admit, ClassKey, Probe
+from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.pending import PendingClass
-from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge
 
@@ -72,11 +72,13 @@ def has_room(headroom: Headroom, item: Item) -> bool:
 def waiting_for(
     headroom: Headroom,
     classes: Mapping[str, Sequence[PendingClass]],
+    heads: Mapping[str, QueueHead],
     admitted: Mapping[ClassKey, int],
     cells: Collection[Cell],
 ) -> Generator[None, None, Wanted]:
     """What waits after a cycle for those of these cells of which its queue has anything left, in steps.
-    ``classes``: by queue, what waited before it; ``admitted``: how many of each class wait no more.
+    ``classes``: by queue, what waited before it, and ``heads``, as they were found in it; ``admitted``: how
+    many of each class wait no more.
     """
     found: dict[Cell, dict[str, int]] = {cell: {} for cell in cells}
     for at, (queue, waiting) in enumerate(classes.items()):
@@ -84,12 +86,12 @@ def waiting_for(
             yield
         if not any(_usable(headroom, queue, cell) for cell in cells):
             continue
-        left = QueueHeadroom(headroom, queue)
+        head = heads[queue]
         for number, one in enumerate(waiting):
             if not number % _PACE:
                 yield
             count = len(one.items) - admitted.get(one.key, 0)
-            ways = left.ways_ever(one.key.shape) if count > 0 else ()
+            ways = head.ways_ever(one.key.shape) if count > 0 else ()
             for cell, amount in (pair for way in ways for pair in way.charge):
                 if cell in found:
                     found[cell][queue] = found[cell].get(queue, 0) + amount * count

@@ -20,7 +20,7 @@ from queue_dispatcher.cycle.cursor import Cursor
 from queue_dispatcher.cycle.deadlines import after_ms
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.items import Item, Shape
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.order import Rank, next_point_ms
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.refused import Refused
@@ -473,6 +473,10 @@ class QueueHead:
         if len(item.members) > 1 or item.is_growth or class_key(item) in looks.in_vain:
             return False
         return self._left.is_second(self.key.shape, fit, looks.fungibility)
+
+    def ways_ever(self, shape: Shape) -> Sequence[Alternative]:
+        """As `QueueHeadroom.ways_ever`."""
+        return self._left.ways_ever(shape)
 
     def second(self) -> Waiter:
         """The head, which starts as it was found to fit unless others are displaced for it."""
