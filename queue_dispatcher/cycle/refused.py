@@ -174,13 +174,12 @@ class Refused:
             self._outlined_ms = min(one.reserved_ms for one in known)
         if self._outlined_ms > now_ms:
             return None
-        outline = self._outline
-        return (
-            outline if self.state.sharing is None else outline._replace(first=self._with_least(outline.first))
-        )
+        if self.state.sharing is None:
+            return self._outline
+        return self._outline._replace(first=self._with_least(self._outline.first))
 
     def _with_least(self, first: Rank) -> Rank:
-        """The first as if nobody had used anything, where nobody has used less than some have."""
+        """A rank as if nobody had used anything, as if all had used as little as whoever has used least."""
         sharing = self.state.sharing
         if sharing is None or not sharing.order:
             return first
