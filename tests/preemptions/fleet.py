@@ -51,6 +51,10 @@ _STOPS_MS: Final = (0,) * 10 + (2_000,) * 10 + (20_000,) * 10 + (60_000,) * 10
 _STAYS: Final = 0.025
 _STAY_MS: Final = 900_000
 """and some of every other fleet, which do not in time."""
+_AGEING: Final[Obj] = {"step": "30s", "cap": 40}
+"""By how much those of lower priority rise in every third fleet, who may displace no more for that; in
+another third LocalQueues share the queues.
+"""
 
 
 class Fleet(Plane):
@@ -75,7 +79,7 @@ class Fleet(Plane):
         self._starts: Counter[str] = Counter()
         self._sources: dict[str, bytes] = {}
         self._is_quiet = False
-        self._has_stays = bool(seed % 2)
+        self._has_stays, self._is_shared, self._is_aged = bool(seed % 2), seed % 3 == 1, seed % 3 == 2
         super().__init__({}, rooms={})
         self._furnish()
 
@@ -111,12 +115,15 @@ class Fleet(Plane):
             reclaim = rng.choice(("Never", "LowerPriority", "Any", "Any"))
             policy = {"withinClusterQueue": within, "reclaimWithinCohort": reclaim}
             stated["spec"] |= {"parent": "root", "preemption": policy}
+            if self._is_shared:
+                stated["spec"]["fairSharing"] = {"halfLife": "10m"}
             self.feed(CLUSTER_QUEUES, stated)
-            local = local_queue(name, name)
-            local["metadata"]["namespace"] = "team"
-            self.feed(LOCAL_QUEUES, local)
+            for local in (local_queue(name, name), local_queue(f"{name}-other", name)):
+                local["metadata"]["namespace"] = "team"
+                self.feed(LOCAL_QUEUES, local)
         for name, priority in (("low", 0), ("mid", 5), ("high", 10)):
-            self.feed(SERVICE_CLASSES, service_class(name, priority))
+            ageing = {"ageing": _AGEING} if self._is_aged and name != "high" else {}
+            self.feed(SERVICE_CLASSES, service_class(name, priority, **ageing))
         self.turn()
 
     def _fault(self, text: str) -> None:
@@ -145,6 +152,8 @@ class Fleet(Plane):
         gpus = asks[name] = rng.choice(_GPUS)
         said = {"fairway.dev/class": rng.choice(("low", "low", "mid", "high"))}
         queue, more = rng.choice([*self._queues]), {"placement": _WHOLE}
+        if self._is_shared and len(asks) % 3 == 0:
+            queue += "-other"
         self.submit(
             name, queue, said=said, replicas=gpus, more=more, kind="Deployment", api_version="apps/v1"
         )

@@ -14,8 +14,9 @@ from tests.preemptions.judging import HANDED, LOST, PLANS, STARTED, STAYED, Coun
 SHORT_MS = 1_800_000
 
 
-def test_a_fleet() -> None:
-    found = Fleet(0).play(SHORT_MS)
+@pytest.mark.parametrize("seed", [0, 1, 20], ids=["plain", "shared", "aged"])
+def test_a_fleet(seed: int) -> None:
+    found = Fleet(seed).play(SHORT_MS)
     assert not found.faults
     assert found.outcomes[STARTED]
 
