@@ -208,6 +208,9 @@ class Room:
     def take(self, shape: PodShape, placed: IntVector) -> None:
         """Take the room of ``placed[row]`` pods of the shape, no more than fit, from every row."""
         for devices, claims, _ in self._claims(shape):
+            if not claims:
+                # They cannot be read: no pod of the shape fits.
+                continue
             opened = devices.take(claims, placed, self._openable(devices))
             if opened is not None:
                 for resource in (opened.resource, PODS):

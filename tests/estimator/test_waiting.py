@@ -120,6 +120,16 @@ def test_shared_devices_are_kept_for_whole_pods() -> None:
         assert int(room.fits(third.shape).sum()) == left
 
 
+@pytest.mark.parametrize("memory", ["8Gi", "16G"])
+def test_of_devices_that_cannot_be_read_nothing_is_kept(memory: str) -> None:
+    third = component("w", 1, {GPU: 1, "nvidia.com/gpumem": 8000})
+    unread = component("bad", 1, {GPU: 1, "nvidia.com/gpumem": memory})
+    room = room_of(cluster(hami_node("a")))
+    before = room.fits(third.shape).tolist()
+    hold(room, (waiting(unread, ("a", 1)),), never)
+    assert room.fits(third.shape).tolist() == before
+
+
 def test_its_pods_count_in_no_quota_before_they_come() -> None:
     team = quota("team", "team").hard({"requests.nvidia.com/gpu": 8})
     mirror = cluster(team, A, B)
