@@ -77,8 +77,8 @@ class Cursor:
         )
 
     def line_up(self, claimed: AbstractSet[str]) -> None:
-        """Put them in order as of ``now_ms``; for whom others are displaced (``claimed``) before whom that
-        may be next, whatever ageing or shares say.
+        """Put them in order as of ``now_ms``; for whom others are displaced (``claimed``) before those that
+        could be displaced for it next, whatever ageing or shares say.
         """
         pending, ageing, now_ms = self.state.pending, self.state.ageing, self.now_ms
         self._version, self.claimed = pending.version, claimed
@@ -89,7 +89,7 @@ class Cursor:
         self.is_aged = bool(ageing.cap or any(one.key.ageing for one in self._order))
         if self.is_aged or self.state.sharing is not None:
             ranked = sorted((self._rank(one.items[0]), one) for one in self._order)
-            _put_ahead(ranked, claimed)
+            _put_behind(ranked, claimed)
             self._ranks, self._order = [first for first, _ in ranked], [one for _, one in ranked]
         if self.is_aged:
             points_ms += (next_point_ms(one.items[0], ageing, now_ms) for one in self._order)
@@ -213,12 +213,15 @@ class Cursor:
         return rank(item, self.state.ageing, self.now_ms, shares)
 
 
-def _put_ahead(ranked: list[tuple[Rank, PendingClass]], claimed: AbstractSet[str]) -> None:
+def _put_behind(ranked: list[tuple[Rank, PendingClass]], claimed: AbstractSet[str]) -> None:
+    """Whoever could be displaced for one of the ``claimed`` stands behind the class of that one."""
     for at, (_, one) in enumerate(ranked) if claimed else ():
-        if one.items[0].id in claimed:
-            own, firsts = standing(one.items[0]), (other.items[0] for _, other in ranked)
-            place = next(number for number, first in enumerate(firsts) if own <= standing(first))
-            ranked.insert(place, ranked.pop(at))
+        first = next((item for item in one.items if item.id in claimed), None)
+        if first is None:
+            continue
+        before = ranked[:at]
+        later = [entry for entry in before if standing(first) < standing(entry[1].items[0])]
+        ranked[: at + 1] = [*(entry for entry in before if entry not in later), ranked[at], *later]
 
 
 _FOREVER: Final = float("inf")

@@ -13,6 +13,7 @@ from tests.dispatcher.turn.test_displacing import (
     comes,
     displaced,
     furnish,
+    lines,
     plane,
     queue,
     runs,
@@ -80,3 +81,43 @@ def test_it_starts_though_somebody_ages_above_it_while_others_go(strategy: str) 
     made.goes_on()
     made.passes(30)
     assert (displaced(made), made.is_held("urgent"), made.is_held("aged")) == (["x2"], False, True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_like_it_that_came_earlier_starts_in_its_place(strategy: str) -> None:
+    """Who has aged above both waits."""
+    made = Hanging({"m1": 3})
+    furnish(made, 3, LOWER)
+    queue(made, "main", 3, preemption=LOWER, queueingStrategy=strategy)
+    ages(made)
+    made.submit("older", replicas=1, said={"fairway.dev/class": "high", "fairway.dev/queue": "comes"})
+    made.passes(5)
+    for name, of in (("x0", "high"), ("x1", "high"), ("x2", "low")):
+        runs(made, name, 1, of)
+    comes(made, "aged", 1, "aged")
+    made.hangs = ("x2",)
+    comes(made, "urgent", 1, "high")
+    settle(made)
+    lines(made, comes="main")
+    made.passes(60)
+    made.goes_on()
+    made.passes(30)
+    assert (displaced(made), made.is_held("older"), made.is_held("aged")) == (["x2"], False, True)
+
+
+def test_who_goes_before_it_by_priority_too_is_the_head() -> None:
+    made = Hanging({"m1": 3})
+    furnish(made, 3, LOWER)
+    queue(made, "main", 3, preemption=LOWER, queueingStrategy="StrictFIFO")
+    made.feed(SERVICE_CLASSES, service_class("top", 50))
+    ages(made)
+    full(made)
+    comes(made, "aged", 1, "aged")
+    made.hangs = ("x2",)
+    comes(made, "urgent", 1, "high")
+    settle(made)
+    made.passes(60)
+    comes(made, "best", 1, "top")
+    made.goes_on()
+    made.passes(10)
+    assert (made.is_held("best"), made.is_held("aged")) == (False, True)
