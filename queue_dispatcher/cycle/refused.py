@@ -47,7 +47,6 @@ class Refused:
         "_left",
         "_line",
         "_outline",
-        "_outlined_ms",
         "_picked_until_ms",
         "_preemptors",
         "_refused",
@@ -85,7 +84,6 @@ class Refused:
         self._all_due_ms = 0
         self._line: Line | None = None
         self._outline: Line | None = None
-        self._outlined_ms = 0
         self._preemptors: Sequence[Waiter] | None = None
         self._first: Rank | None = None
         self.waits_ms: float = _FOREVER
@@ -94,7 +92,8 @@ class Refused:
             self._refused, self._holding = _foremost_classes(classes, state), holding
         self._is_found = not (self._refused or self._holding)
         if state.reserves:
-            able = (item for item in self._firsts if left.ways_ever(item.shape))
+            few = (item for one in self._refused for item in self._soonest(one))
+            able = (item for item in (*few, *holding) if left.ways_ever(item.shape))
             self.waits_ms = min((_reserved_ms(item, state) for item in able), default=_FOREVER)
 
     def due(
@@ -153,6 +152,16 @@ class Refused:
             self._preemptors = sorted(self._displacing, key=rank_of)
         return self._preemptors
 
+    def _soonest(self, one: PendingClass) -> Sequence[Item]:
+        """Those of a class of whom one may get a reservation first: its first, unless that has backed off."""
+        first = one.items[0]
+        return one.items[: 1 if first.due_ms <= first.enqueued_ms else self._most]
+
+    @property
+    def _most(self) -> int:
+        """Of how many of a class, or of a flavor, the first are looked at."""
+        return self.state.reservation.depth + _SPARE
+
     @property
     def _firsts(self) -> Sequence[Item]:
         return (*(one.items[0] for one in self._refused), *self._holding)
@@ -171,9 +180,6 @@ class Refused:
             if line is None or not all(way.charge for one in known for way in one.ways):
                 return None
             self._outline = line._replace(pick=pick)
-            self._outlined_ms = min(one.reserved_ms for one in known)
-        if self._outlined_ms > now_ms:
-            return None
         if self.state.sharing is None:
             return self._outline
         return self._outline._replace(first=self._with_least(self._outline.first))
@@ -216,8 +222,7 @@ class Refused:
 
     def _find(self) -> None:
         """Who has one, and the first of each class that was refused, and how they may be charged."""
-        depth = self.state.reservation.depth
-        firsts = {item.id: item for one in self._refused for item in one.items[: depth + _SPARE]}
+        firsts = {item.id: item for one in self._refused for item in one.items[: self._most]}
         self._lacking = frozenset(firsts)
         self._firsts_of = frozenset(one.items[0].id for one in self._refused)
         firsts |= {item.id: item for item in self._holding}
@@ -235,8 +240,7 @@ class Refused:
         found.sort(key=lambda one: one.deadline)
         # Who is to wait a little longer takes no place from who is not, whatever its deadline.
         due = [one for one in found if one.reserved_ms <= now_ms]
-        most = state.reservation.depth + _SPARE
-        kept = {one.item.id: one for of in (due, found) for one in _foremost(of, most, table)}
+        kept = {one.item.id: one for of in (due, found) for one in _foremost(of, self._most, table)}
         self._waiters = list(kept.values())
         # Nobody goes for many of those before it, and others may for one of another class.
         among = self._lacking & (self._firsts_of | kept.keys())

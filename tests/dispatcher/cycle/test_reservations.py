@@ -783,3 +783,14 @@ def test_who_is_first_by_then_takes_the_place_of_who_was_before() -> None:
     for minute, tried in ((6, [*first, "early", "next"]), (9, [*first, "early"])):
         made = cycles.decide(found.snapshot(), minute * MIN)
         assert [one.item.id for one in made.preemptors] == tried
+
+
+def test_one_that_has_backed_off_puts_off_none_that_is_like_it() -> None:
+    found = fleet(root("org", gpu=8), queue("a", "org"))
+    found.submit("a", "runs", gpu=6)
+    found.cycle()
+    found.submit("a", "backed off", gpu=4, at=1, due=9 * MIN)
+    found.submit("a", "waits", gpu=4, at=2)
+    found.now_ms = 9 * MIN
+    found.queues["a"].pending.advance(found.now_ms)
+    assert [one.item.id for one in found.decide().reservations.made] == ["waits"]
