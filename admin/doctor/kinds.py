@@ -15,6 +15,7 @@ from admin.doctor.member_cluster import MemberCluster
 from admin.doctor.running import Deployment, Pod, Secret, Service
 from fairway.kube.member_kinds import PRIORITY_CLASSES
 from fairway.kube.resource import NODES, RESOURCE_QUOTAS, KubeObjectLike, ResourceKind
+from queue_dispatcher.cache.objects import NAMESPACES
 
 OUR_NAMESPACE: Final = "fairway-system"
 KARMADA_NAMESPACE: Final = "karmada-system"
@@ -97,7 +98,7 @@ IN_OUR_NAMESPACES: Final = frozenset(kind.name for kind in (DEPLOYMENTS, PODS, S
 
 NEVER_NONE: Final[Mapping[Role, frozenset[str]]] = {
     Role.HOST: frozenset(kind.name for kind in (DEPLOYMENTS, SERVICES, SECRETS)),
-    Role.KARMADA: frozenset(kind.name for kind in (CLUSTERS, DEFINITIONS, MUTATING, VALIDATING)),
+    Role.KARMADA: frozenset(kind.name for kind in (CLUSTERS, DEFINITIONS, MUTATING, VALIDATING, NAMESPACES)),
     Role.MEMBER: frozenset({NODES.name, PRIORITY_CLASSES.name}),
 }
 """Of these every real API server of the role has some: a dump without any was made without them, and a

@@ -21,34 +21,49 @@ _BINDINGS = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 
 
 def _references(evidence: Evidence) -> Iterator[Finding]:
-    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES)
+    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES)
     for local in found.cache.queues.queues.local_queues.values():
         if told := _wrong_with(local, found):
-            message, remedy = told
-            yield Finding(Verdict.ERROR, f"LocalQueue {local.key}", message, remedy)
+            verdict, message, remedy = told
+            yield Finding(verdict, f"LocalQueue {local.key}", message, remedy)
     yield from _defaults(found)
     yield from _unreferenced(found)
+    # Last, so that what hangs on no namespace is told where none were read.
+    seen(evidence, NAMESPACES)
 
 
-def _wrong_with(local: LocalQueue, found: Seen) -> tuple[str, str] | None:
+def _wrong_with(local: LocalQueue, found: Seen) -> tuple[Verdict, str, str] | None:
     cache = found.cache
     queue = cache.queues.queues.cluster_queues.get(local.cluster_queue)
     if not local.cluster_queue:
         return None  # a field that is told of as such
     if queue is None:
         return (
+            Verdict.ERROR,
             f"spec.clusterQueue: there is no ClusterQueue {local.cluster_queue[:253]}: its workloads are "
             "held",
             f"kubectl edit localqueue {local.name} -n {local.namespace}, or create the ClusterQueue",
         )
     if queue.name in cache.resolved.inner:
         return (
+            Verdict.ERROR,
             f"spec.clusterQueue: {queue.name} has queues below it, and workloads wait in queues that have "
             "none",
             f"name one of those: kubectl edit localqueue {local.name} -n {local.namespace}",
         )
-    if not queue.takes(cache.queues.namespace(local.namespace).labels):
+    if queue.namespace_selector is None or NAMESPACES.name in found.not_read:
+        return None
+    namespace = cache.queues.known_namespaces.values.get(local.namespace)
+    if namespace is None:
         return (
+            Verdict.UNKNOWN,
+            f"spec.clusterQueue: whether namespaceSelector of ClusterQueue {queue.name} selects namespace "
+            f"{local.namespace} is not known: there is no such Namespace among those that were read",
+            "give its Namespace too, or ask again once it is there",
+        )
+    if not queue.takes(namespace.labels):
+        return (
+            Verdict.ERROR,
             f"spec.clusterQueue: namespaceSelector of ClusterQueue {queue.name} does not select namespace "
             f"{local.namespace}: its workloads are held",
             f"label the namespace as ClusterQueue {queue.name} wants, or name another",

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from admin.doctor.catalogue import KINDS
 from admin.doctor.dump_reading import PlaneDump
 from admin.doctor.evidence import NotRead, Role
 from admin.doctor.kinds import CLUSTERS, DEPLOYMENTS, NEVER_NONE, PLATFORM_KINDS, POLICIES, SECRETS, Kind
@@ -17,6 +18,7 @@ from fairway.kube.client import KubeClient
 from fairway.kube.dumps import DumpError
 from fairway.kube.errors import Unauthorized, Unreachable
 from fairway.kube.resource import NODES, RESOURCE_QUOTAS
+from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.bindings.cluster import CLUSTERS as DISPATCHERS_CLUSTERS
 from queue_dispatcher.cache.objects import NAMESPACES
 from sandbox.fakeapi import FakeApi
@@ -201,6 +203,14 @@ def test_what_every_server_has_and_a_dump_has_not_was_not_dumped(tmp_path: Path)
     with pytest.raises(NotRead, match=r"secrets could not be read.*has none of them"):
         plane.listed(SECRETS)
     assert set(plane.unread) == NEVER_NONE[Role.HOST] - {"deployments"}
+
+
+def test_a_file_of_queues_alone_says_nothing_of_namespaces(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("{apiVersion: fairway.dev/v1alpha1, kind: ClusterQueue, metadata: {name: a}}")
+    plane = PlaneDump(Role.KARMADA, "karmada", KINDS[Role.KARMADA]).read(file).plane
+    assert NAMESPACES.name in plane.unread
+    assert plane.listed(SERVICE_CLASSES) == ()
 
 
 def test_a_page_of_a_list_is_not_the_list(tmp_path: Path) -> None:

@@ -304,6 +304,20 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "does not select namespace other",
     ),
     (
+        "a LocalQueue in a namespace that was not read, of a queue that selects",
+        lambda w: (
+            said(
+                spec_of(w),
+                namespaceSelector={"matchExpressions": [{"key": "no", "operator": "DoesNotExist"}]},
+            ),
+            w.add(LOCAL_QUEUES, local_queue(namespace="other")),
+        ),
+        "local-queues",
+        Verdict.UNKNOWN,
+        "LocalQueue other/main",
+        "selects namespace other is not known",
+    ),
+    (
         "a default queue that is not there",
         lambda w: w.one(NAMESPACES)["metadata"]["labels"].update({"fairway.dev/default-queue": "gone"}),
         "local-queues",
@@ -396,6 +410,23 @@ def test_a_mistake_turns_its_line_and_no_other(
     assert (finding.verdict, finding.subject) == (verdict, subject)
     assert told in finding.message
     assert finding.remedy
+
+
+def test_without_namespaces_only_what_hangs_on_none_is_told_of_local_queues() -> None:
+    world = well()
+    spec_of(world)["namespaceSelector"] = {"matchLabels": {"team": "vision"}}
+    world.add(LOCAL_QUEUES, local_queue("lost", "gone"))
+    world.empty(NAMESPACES)
+    world.unread[NAMESPACES.name] = "the file has none of them"
+    found = [(one.verdict, one.subject, one.message) for one in world.findings()["local-queues"]]
+    assert found == [
+        (
+            Verdict.ERROR,
+            "LocalQueue team/lost",
+            "spec.clusterQueue: there is no ClusterQueue gone: its workloads are held",
+        ),
+        (Verdict.UNKNOWN, "karmada", "namespaces could not be read: the file has none of them"),
+    ]
 
 
 @pytest.mark.parametrize(
