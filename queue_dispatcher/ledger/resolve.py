@@ -189,8 +189,11 @@ def _quotas(
                     None if quota.lending_limit is None else _amount(quota.lending_limit, of),
                 )
                 quotas[table.cell(flavor.flavor, resource)] = resolved
+                # Of a capacity that is 0, or not known, a share is 0 however large it is meant to be.
+                is_meant = of > 0 or isinstance(quota.nominal, Amount)
                 if (
                     is_leaf
+                    and is_meant
                     and resolved.lending_limit is not None
                     and resolved.lending_limit > resolved.nominal
                 ):

@@ -10,7 +10,7 @@ from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.queue_fields import edit_command, queue_title
-from admin.doctor.objects.seen import seen, title
+from admin.doctor.objects.seen import Seen, seen, title
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.kinds import (
@@ -20,7 +20,7 @@ from queue_dispatcher.api.kinds import (
     SERVICE_CLASSES,
 )
 from queue_dispatcher.api.quota import ZERO, Percent
-from queue_dispatcher.api.resource_flavor import ResourceFlavor
+from queue_dispatcher.api.resource_flavor import ResourceFlavor, Static
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
 from queue_dispatcher.workloads.flavors import absent_flavors
@@ -49,6 +49,14 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
                 "from, on top of theirs",
                 "leave it if that is meant; else move the quota to the queues below",
             )
+    if any(_is_of_clusters(flavor, found) for flavor, _ in found.cache.queues.shares):
+        seen(evidence, CLUSTERS)
+
+
+def _is_of_clusters(name: str, found: Seen) -> bool:
+    """Whether what a percentage of the flavor comes to is known by its clusters alone."""
+    flavor = found.cache.flavors.values.get(name)
+    return flavor is not None and not isinstance(flavor.capacity, Static)
 
 
 def _owns_any(queue: ClusterQueue) -> bool:

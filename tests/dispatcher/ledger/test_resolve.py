@@ -54,6 +54,25 @@ def test_amounts_and_percentages_of_the_capacity() -> None:
     assert found.inner == {"org"}
 
 
+@pytest.mark.parametrize(
+    ("capacity", "gpu", "told"),
+    [
+        (None, percent(50), ["as a percentage of flavor h100"]),
+        (0, percent(50), []),
+        (0, 3, ["lendingLimit"]),
+        (6, percent(50), ["lendingLimit"]),
+        (8, percent(50), []),
+    ],
+)
+def test_a_queue_lends_no_more_than_it_owns_as_far_as_that_is_known(
+    capacity: int | None, gpu: Quota | int, told: list[str]
+) -> None:
+    found = resolved(written("org"), written("a", "org", gpu=gpu, lends=Amount(4)), capacity=capacity)
+    problems = [problem.message for problem in found.problems.get("a", ())]
+    assert len(problems) == len(told)
+    assert all(part in problem for part, problem in zip(told, problems, strict=True))
+
+
 def test_percentages_follow_the_capacity_and_round_down() -> None:
     for capacity, amount in ((8, 2), (9, 2), (11, 3), (0, 0)):
         assert available(resolved(written("a", gpu=percent(33)), capacity=capacity), "a") == amount

@@ -464,6 +464,27 @@ def test_a_percentage_of_a_capacity_that_nobody_knows_is_told() -> None:
     )
 
 
+def test_percentages_of_clusters_that_were_not_read_are_unknown_and_no_mistake() -> None:
+    world = well()
+    world.add(CLUSTER_QUEUES, {"metadata": metadata("root"), "spec": {}})
+    spec_of(world)["parent"] = "root"
+    quota_of(world).update(nominalQuota="50%", lendingLimit=4)
+    assert world.findings() == {}
+    world.empty(CLUSTERS)
+    world.unread[CLUSTERS.name] = "the file has none of them"
+    (found,) = world.findings()["queue-tree"]
+    assert (found.verdict, found.message) == (
+        Verdict.UNKNOWN,
+        "clusters.cluster.karmada.io could not be read: the file has none of them",
+    )
+    static = {"type": "Static", "resources": {GPU: "8"}}
+    world.one(RESOURCE_FLAVORS)["spec"]["capacityPolicy"] = static
+    assert "queue-tree" not in world.findings()
+    quota_of(world)["lendingLimit"] = 5
+    (found,) = world.findings()["queue-tree"]
+    assert found.verdict is Verdict.WARNING
+
+
 def test_a_quota_of_a_queue_above_others_is_noted() -> None:
     world = well()
     world.add(CLUSTER_QUEUES, cluster_queue("root", 2))
