@@ -190,11 +190,11 @@ def selector(raw: LabelSelector | None, field: str, problems: Problems) -> Selec
 
 
 def ageing(raw: AgeingSpec, field: str, problems: Problems) -> Ageing | None:
-    """Ageing as stated; None where it cannot be read."""
+    """Ageing as stated; None where it cannot be read, or says only a half of it."""
     step_ms = duration_ms(raw.step, None, f"{field}.step", problems)
     cap = integer(raw.cap, 0, 0, 0, MAX_INT32, f"{field}.cap", problems)
-    if step_ms is not None:
-        return Ageing(step_ms, cap)
-    if raw.step is None or raw.step == "":
-        problems.add(f"{field}.step", "nothing: expected a duration such as 10m; waiting changes nothing")
-    return None
+    if not raw.step:
+        problems.add(f"{field}.step", "nothing: expected a duration such as 10m; read as no ageing stated")
+    if raw.cap is None:
+        problems.add(f"{field}.cap", "nothing: expected a whole number such as 48; read as no ageing stated")
+    return None if step_ms is None or raw.cap is None else Ageing(step_ms, cap)

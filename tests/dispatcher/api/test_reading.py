@@ -433,10 +433,17 @@ def test_words_that_are_not_known_mean_what_is_safe() -> None:
     assert fields(local.problems) == ["spec.clusterQueue", "spec.stopPolicy"]
 
 
-def test_ageing_needs_a_step() -> None:
-    read = read_cluster_queue(cluster_queue({"ageing": {"cap": 3}}))
-    assert read.ageing == NO_AGEING
-    assert fields(read.problems) == ["spec.ageing.step"]
+@pytest.mark.parametrize(
+    ("stated", "missing"),
+    [({"cap": 3}, ["step"]), ({"step": "30m"}, ["cap"]), ({"step": "", "cap": None}, ["step", "cap"])],
+)
+def test_ageing_needs_a_step_and_a_cap(stated: Spec, missing: list[str]) -> None:
+    queue = read_cluster_queue(cluster_queue({"ageing": stated}))
+    by_class = read_service_class(service_class({"ageing": stated}))
+    assert (queue.ageing, by_class.ageing) == (NO_AGEING, None)
+    for problems in (queue.problems, by_class.problems):
+        assert fields(problems) == [f"spec.ageing.{field}" for field in missing]
+        assert all("read as no ageing stated" in problem.message for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -505,6 +512,7 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
         "spec.minRuntime",
         "spec.preemptible",
         "spec.ageing.step",
+        "spec.ageing.cap",
     ]
 
 

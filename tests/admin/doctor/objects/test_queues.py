@@ -157,6 +157,22 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "spec.startTimeout: 'soon'",
     ),
     (
+        "ageing without an end",
+        lambda w: said(spec_of(w), ageing={"step": "30m"}),
+        "queue-fields",
+        Verdict.WARNING,
+        "ClusterQueue main",
+        "spec.ageing.cap: nothing",
+    ),
+    (
+        "a class that ages without an end",
+        lambda w: w.add(SERVICE_CLASSES, service_class("batch", ageing={"step": "30m"})),
+        "queue-fields",
+        Verdict.WARNING,
+        "ServiceClass batch",
+        "spec.ageing.cap: nothing",
+    ),
+    (
         "a queue of Volcano's and one of ours of one name",
         lambda w: w.add(VOLCANO_QUEUES, {"metadata": metadata("main"), "spec": {}}),
         "queue-fields",
