@@ -26,6 +26,8 @@ from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
 from queue_dispatcher.workloads.flavors import absent_flavors
 
 _PARENT = "spec.parent"
+_NAMED = 4
+"""Queues that are named; of more only the number is told."""
 
 
 def _tree(evidence: Evidence) -> Iterator[Finding]:
@@ -121,14 +123,13 @@ def _capacity(evidence: Evidence) -> Iterator[Finding]:
             continue
         owners = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own]
         has = f"and there are {format_amount(name.resource, there)} on its Ready clusters"
-        most = max(nominal)
-        if most > there:
-            alone = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own > there]
+        alone = [(node.name, own) for node, own in zip(tree.nodes, nominal, strict=True) if own > there]
+        if alone:
             yield Finding(
                 Verdict.WARNING,
                 f"ResourceFlavor {name.flavor}",
-                f"nominalQuota of {name.resource} is {format_amount(name.resource, most)} in {_some(alone)}, "
-                f"{has}: what is within it waits for room that is not there",
+                f"nominalQuota of {name.resource} is {_each(alone, name.resource)}, {has}: what is "
+                "within it waits for room that is not there",
                 "lower the quota, state it as a percentage, or add nodes; see also capacityPolicy of the "
                 "flavor",
             )
@@ -142,9 +143,20 @@ def _capacity(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _each(owners: Sequence[tuple[str, int]], resource: str) -> str:
+    """Who owns how much, those with the most first."""
+    by_amount = sorted(owners, key=lambda owner: (-owner[1], owner[0]))
+    told = [f"{format_amount(resource, own)} in ClusterQueue {name}" for name, own in by_amount]
+    return _listed(told)
+
+
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"ClusterQueue {', '.join(names[:4])}{more}"
+    return f"ClusterQueue {_listed(names)}"
+
+
+def _listed(told: Sequence[str]) -> str:
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return f"{', '.join(told[:_NAMED])}{more}"
 
 
 def _classes(evidence: Evidence) -> Iterator[Finding]:

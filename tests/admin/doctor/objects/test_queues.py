@@ -246,6 +246,19 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "nominalQuota of nvidia.com/gpu is 17 in ClusterQueue main, and there are 16",
     ),
     (
+        "more quota than devices in each of several queues",
+        lambda w: (
+            said(quota_of(w), nominalQuota=17),
+            w.add(CLUSTER_QUEUES, *(cluster_queue(f"q{n}", 100 - n) for n in range(1, 5))),
+            w.add(LOCAL_QUEUES, *(local_queue(f"q{n}", f"q{n}") for n in range(1, 5))),
+        ),
+        "queue-capacity",
+        Verdict.WARNING,
+        "ResourceFlavor h100",
+        "is 99 in ClusterQueue q1, 98 in ClusterQueue q2, 97 in ClusterQueue q3, 96 in ClusterQueue q4 "
+        "and 1 more, and there are 16",
+    ),
+    (
         "more quota than devices over several queues",
         lambda w: (
             w.add(CLUSTER_QUEUES, cluster_queue("other", 9))
