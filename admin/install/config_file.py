@@ -31,7 +31,7 @@ def read_config(
     except FileNotFoundError:
         raise Failed(f"--config {file}: no such file; expected YAML") from None
     except (OSError, UnicodeDecodeError, NoYaml) as error:
-        raise Failed(f"--config {file}: {error}; expected YAML") from None
+        raise Failed(f"--config {file}: {error}; expected one YAML document") from None
     if not isinstance(values, dict):
         raise Failed(f"--config {file}: expected flags as keys, such as 'karmada-server: https://...'")
     known = _flags(context.command)

@@ -8,6 +8,7 @@ here (PyYAML 6, constructor.py).
 from typing import Final
 
 import yaml
+from yaml.composer import ComposerError
 
 try:
     # Ten times as fast, where libyaml is.
@@ -29,8 +30,12 @@ _BROKEN: Final = (
 )
 
 
+_OF_SEVERAL: Final = "expected a single document in the stream"
+"""What PyYAML 6 calls a text of several documents, which is YAML all the same (composer.py)."""
+
+
 class NoYaml(ValueError):
-    """A text that is no YAML; the message says from where on."""
+    """A text that is no YAML, or is more documents than one; the message says from where on."""
 
 
 def yaml_value(text: str | bytes) -> object:
@@ -55,4 +60,6 @@ def _place(error: Exception) -> str:
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if mark is None:
         return "it is no YAML"
+    if isinstance(error, ComposerError) and error.context == _OF_SEVERAL:
+        return f"it is several documents, the second from line {mark.line + 1} on"
     return f"it is no YAML from line {mark.line + 1}, column {mark.column + 1} on"

@@ -366,6 +366,7 @@ GOOD: Obj = {
 NO_PEM = {"server": "https://10.0.0.1", "certificate-authority-data": "eHh4"}
 BAD_CONFIGS = {
     "not YAML": ("{", "no YAML from line 1"),
+    "two documents": ("a: 1\n---\n---\n", "several documents, the second from line 2 on"),
     "a list": ("[]", "Expected `object`, got `array`"),
     "empty": ("", "Expected `object`, got `null`"),
     "wrong type": (json.dumps(GOOD | {"clusters": [{"name": 3}]}), r"\$\.clusters\[0\]"),

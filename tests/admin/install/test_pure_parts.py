@@ -323,7 +323,11 @@ def test_a_record_that_cannot_be_read_is_located(text: str) -> None:
         ("member: east=x", "member: expected a list of texts"),
         ("host: [a]", "host: expected one value"),
         ("[]", "expected flags as keys"),
-        ("a: [", "expected YAML"),
+        ("a: [", "expected one YAML document"),
+        (
+            "host: a\n---\nhost: b\n",
+            "it is several documents, the second from line 2 on; expected one YAML document",
+        ),
         ("{host: nowhere, karmada: nowhere}", "--host nowhere: source 'nowhere': no file nowhere"),
     ],
 )
