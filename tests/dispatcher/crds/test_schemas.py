@@ -224,3 +224,30 @@ def test_the_documentation_names_every_field(kind: str) -> None:
     of_selectors = {"matchLabels", "matchExpressions", "values"}
     stated = {name for name in names if not name.endswith(("[]", "{}"))} - of_selectors
     assert sorted(name for name in stated if not re.search(rf"\b{name}\b", DOCUMENT)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_documentation_says_how_long_lists_may_be(kind: str) -> None:
+    unsaid = []
+    for path, node in nodes(schema(kind)):
+        name, most = path.rpartition(".")[2], node.get("maxItems", node.get("maxProperties"))
+        # A flavor has one quota for each covered resource, and label selectors are Kubernetes' own.
+        is_own = "Selector" in path or path.endswith(".flavors[].resources")
+        if most is None or is_own or not path.startswith(".spec."):
+            continue
+        if not re.search(rf"^\| `(\w+\.)?{name}` \|[^|]*\b{most}\b", DOCUMENT, re.MULTILINE):
+            unsaid.append(f"{path}: {most}")
+    assert unsaid == []
+
+
+def test_the_documentation_says_which_durations_may_be_zero() -> None:
+    (sentence,) = re.findall(r"They are above zero, but for (.*?)\.\n", DOCUMENT, re.DOTALL)
+    may_be_zero = {
+        path.removeprefix(".spec.")
+        for kind in KINDS
+        for path, node in nodes(schema(kind))
+        if "(ms|s|m|h)" in node.get("pattern", "")
+        and "duration(self) > duration('0s')"
+        not in {rule["rule"] for rule in node.get("x-kubernetes-validations", ())}
+    }
+    assert set(re.findall(r"`([^`]+)`", sentence)) == may_be_zero
