@@ -139,6 +139,7 @@ def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> NamedSource:
     match kind_of(path):
         case FileKind.MISSING:
             hint = f"; for an estimator write grpc://{rest}" if _ADDRESS.fullmatch(rest) else ""
+            hint = "; for standard input write /dev/stdin" if rest == "-" else hint
             raise SourceError(f"source {text!r}: no file {path}{hint}; {_EXPECTED}")
         case FileKind.FOLDER:
             raise SourceError(f"source {text!r}: {path} is a folder: name its files, such as {path}/*.json")

@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from fairway.kube.dump_document import MalformedDump
@@ -21,9 +22,11 @@ def dump_text(path: Path) -> bytes:
     try:
         # Unbuffered, because what a buffer holds would be joined to the rest: a second copy of it all.
         with path.open("rb", buffering=0) as file:
-            packed = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-            data = _unpacked(file) if packed else _plain(file)
+            # A pipe is read but once.
+            whole = file if file.seekable() else io.BytesIO(_drawn(file))
+            packed = whole.read(len(_GZIP)) == _GZIP
+            whole.seek(0)
+            data = _unpacked(whole) if packed else _plain(whole)
     except FileNotFoundError:
         raise MalformedDump("there is no such file") from None
     except OSError as error:
@@ -33,25 +36,35 @@ def dump_text(path: Path) -> bytes:
     return data
 
 
-def _plain(file: io.FileIO) -> bytes:
-    if os.fstat(file.fileno()).st_size > _MAX_BYTES:
+def _plain(file: io.FileIO | io.BytesIO) -> bytes:
+    if isinstance(file, io.FileIO) and os.fstat(file.fileno()).st_size > _MAX_BYTES:
         raise _too_large()
     return file.read()
 
 
-def _unpacked(file: io.FileIO) -> bytes:
+def _drawn(file: io.FileIO) -> bytes:
+    text = io.BytesIO()
+    _pour(file.read, text)
+    return text.getvalue()
+
+
+def _unpacked(file: io.FileIO | io.BytesIO) -> bytes:
     text = io.BytesIO()
     try:
         with gzip.GzipFile(fileobj=file) as unpacked:
-            while chunk := unpacked.read1(_CHUNK_BYTES):
-                if text.tell() + len(chunk) > _MAX_BYTES:
-                    raise _too_large()
-                text.write(chunk)
+            _pour(unpacked.read1, text)
     except EOFError:
         raise MalformedDump(f"the gzip data breaks off after {text.tell()} unpacked bytes") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise MalformedDump(f"the gzip data is damaged after {text.tell()} unpacked bytes: {error}") from None
     return text.getvalue()
+
+
+def _pour(read: Callable[[int], bytes | None], text: io.BytesIO) -> None:
+    while chunk := read(_CHUNK_BYTES):
+        if text.tell() + len(chunk) > _MAX_BYTES:
+            raise _too_large()
+        text.write(chunk)
 
 
 def _too_large() -> MalformedDump:

@@ -71,6 +71,7 @@ def test_a_source_is_what_its_text_and_its_file_say(text: str, source: Source) -
         ("a=", "names nothing"),
         ("nope.json", "no file nope.json"),
         ("localhost:10352", "write grpc://localhost:10352"),
+        ("-", "no file -; for standard input write /dev/stdin"),
         ("https://api:6443", "the only scheme is grpc://"),
         ("grpc://localhost", "expected grpc://HOST:PORT"),
         ("grpc://localhost:99999", "expected grpc://HOST:PORT"),

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import tracemalloc
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.kube import dump_text, dump_yaml
+from fairway.kube.dump_document import MalformedDump
 from fairway.kube.dumps import Dump, DumpError, Problem, read_dump, read_dumps
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet, ResourceQuota
@@ -559,6 +561,30 @@ def test_a_dump_larger_than_the_limit_is_refused(
 ) -> None:
     monkeypatch.setattr(dump_text, "_MAX_BYTES", 1 << 20)
     assert "larger than" in refusal(tmp_path, pack(b'{"a": "' + b"x" * (2 << 20)))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_pipe_is_read_whole(pack: Callable[[bytes], bytes]) -> None:
+    text = as_json(listed(*EVERYTHING[:2])).encode()
+    read, write = os.pipe()
+    os.write(write, pack(text))
+    os.close(write)
+    try:
+        assert dump_text.dump_text(Path(f"/dev/fd/{read}")) == text
+    finally:
+        os.close(read)
+
+
+def test_a_pipe_larger_than_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump_text, "_MAX_BYTES", 1 << 10)
+    read, write = os.pipe()
+    os.write(write, b"x" * (2 << 10))
+    os.close(write)
+    try:
+        with pytest.raises(MalformedDump, match="larger than"):
+            dump_text.dump_text(Path(f"/dev/fd/{read}"))
+    finally:
+        os.close(read)
 
 
 def test_truncated_anywhere_means_refused(tmp_path: Path) -> None:
