@@ -6,6 +6,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.gathered import Case, gathered
+from admin.doctor.objects.queue_fields import edit
 from admin.doctor.objects.seen import Seen, seen, title
 from queue_dispatcher.api.cluster_queue import StopPolicy
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
@@ -42,14 +43,14 @@ def _wrong_with(local: LocalQueue, found: Seen) -> tuple[Verdict, str, str] | No
             Verdict.ERROR,
             f"spec.clusterQueue: there is no ClusterQueue {local.cluster_queue[:253]}: its workloads are "
             "held",
-            f"kubectl edit localqueue {local.name} -n {local.namespace}, or create the ClusterQueue",
+            f"{edit(f'LocalQueue {local.key}', found)}, or create the ClusterQueue",
         )
     if queue.name in cache.resolved.inner:
         return (
             Verdict.ERROR,
             f"spec.clusterQueue: {queue.name} has queues below it, and workloads wait in queues that have "
             "none",
-            f"name one of those: kubectl edit localqueue {local.name} -n {local.namespace}",
+            f"name one of those: {edit(f'LocalQueue {local.key}', found)}",
         )
     if queue.namespace_selector is None or NAMESPACES.name in found.not_read:
         return None

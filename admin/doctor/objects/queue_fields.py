@@ -37,7 +37,7 @@ def _fields(evidence: Evidence) -> Iterator[Finding]:
     for subject, problems in read:
         for problem in problems:
             yield Finding(
-                Verdict.WARNING, subject, str(problem), f"correct the field: {edit_command(subject)}"
+                Verdict.WARNING, subject, str(problem), f"correct the field: {edit(subject, found)}"
             )
 
 
@@ -109,8 +109,13 @@ def queue_title(found: Seen, name: str) -> str:
     return f"ClusterQueue {name}" if is_ours else f"Queue {name}"
 
 
-def edit_command(subject: str) -> str:
-    """The command that edits an object, by what findings call it, such as ``LocalQueue team/main``."""
+def edit(subject: str, found: Seen) -> str:
+    """How to edit an object, by what findings call it, such as ``LocalQueue team/main``.
+
+    A command, or the file of one that no API server has had yet.
+    """
+    if file := found.files.get(subject):
+        return f"edit {file}"
     kind, _, key = subject.partition(" ")
     namespace, _, name = key.rpartition("/")
     where = f" -n {namespace}" if namespace else ""

@@ -9,7 +9,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.gathered import Case, gathered
-from admin.doctor.objects.queue_fields import edit_command, queue_title
+from admin.doctor.objects.queue_fields import edit, queue_title
 from admin.doctor.objects.seen import Seen, seen, title
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import ClusterQueue
@@ -39,7 +39,7 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
                 Verdict.ERROR if problem.field == _PARENT else Verdict.WARNING,
                 queue_title(found, name),
                 str(problem),
-                edit_command(queue_title(found, name)),
+                edit(queue_title(found, name), found),
             )
     for name in sorted(resolved.inner):
         queue = found.cache.queues.queues.cluster_queues[name]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from admin.doctor.evidence import Evidence, NotRead, Plane
 from admin.doctor.karmada_kinds import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -19,7 +21,9 @@ from admin.doctor.karmada_kinds import (
 )
 from admin.doctor.objects.policies import Policy, read_policy
 from admin.doctor.registration import scope_in_force
-from fairway.kube.objects import object_key
+from fairway.kube.decoding import UNDECODABLE
+from fairway.kube.dump_items import title as named
+from fairway.kube.objects import ApiObject, object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from fairway.scope import Scope
 from queue_dispatcher.api.kinds import (
@@ -58,6 +62,9 @@ SCHEDULED_BY = (
 """Labels of which karmada-scheduler wants one, not empty, before it looks at a binding."""
 
 
+_STORED = msgspec.json.Decoder(ApiObject)
+
+
 class Seen:
     """One karmada-apiserver, understood as of ``now_ms``, epoch milliseconds."""
 
@@ -80,6 +87,13 @@ class Seen:
     def name(self) -> str:
         """The plane's name, for patches."""
         return self._plane.name
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """The file of each object of ours that no API server has had yet, by what findings call it."""
+        return {
+            named(one.kind, one.text): one.file for one in self._plane.written if not _is_stored(one.text)
+        }
 
     @property
     def volcano(self) -> Collection[str]:
@@ -274,6 +288,14 @@ def target(binding: Binding) -> str:
     if not binding.namespace:
         return f"clusterresourcebinding/{binding.name}"
     return f"resourcebinding/{binding.name} -n {binding.namespace}"
+
+
+def _is_stored(text: bytes) -> bool:
+    """Whether an API server wrote it: nobody else gives uids."""
+    try:
+        return bool(_STORED.decode(text).metadata.uid)
+    except UNDECODABLE:
+        return False
 
 
 def _has_ended(name: Kind, template: WorkloadObject) -> bool:

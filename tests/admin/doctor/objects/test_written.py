@@ -10,7 +10,9 @@ from admin.doctor.catalogue import KINDS
 from admin.doctor.dump_reading import PlaneDump
 from admin.doctor.evidence import Evidence, Role
 from admin.doctor.finding import Finding, Verdict
+from admin.doctor.objects.local_queues import LOCAL_QUEUE_REFERENCES
 from admin.doctor.objects.queue_fields import QUEUE_FIELDS
+from admin.doctor.objects.queue_objects import QUEUE_TREE
 from tests.admin.doctor.objects.builders import NOW_MS, Obj, cluster, well
 
 CLUSTER = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", **cluster("m1")}
@@ -27,12 +29,16 @@ def ours(kind: str, spec: Obj, *, version: str = "v1alpha1", name: str = "main")
 
 
 def told(tmp_path: Path, *files: list[Obj]) -> list[Finding]:
+    return list(QUEUE_FIELDS.findings(written(tmp_path, *files)))
+
+
+def written(tmp_path: Path, *files: list[Obj]) -> Evidence:
     paths = []
     for number, objects in enumerate(files):
         paths.append(tmp_path / f"{number}.yaml")
         paths[-1].write_text(yaml.safe_dump_all([CLUSTER, *objects]))
     plane = PlaneDump(Role.KARMADA, "karmada", KINDS[Role.KARMADA]).read(*paths).plane
-    return list(QUEUE_FIELDS.findings(Evidence(NOW_MS, karmada=plane)))
+    return Evidence(NOW_MS, karmada=plane)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +115,23 @@ def test_what_is_right_and_what_an_api_server_has_is_not_told(tmp_path: Path) ->
     assert evidence.karmada is not None
     assert evidence.karmada.written == ()
     assert msgspec.json.encode(well().findings().get("queue-fields")) == b"null"
+
+
+def test_what_stands_in_a_file_alone_is_mended_there(tmp_path: Path) -> None:
+    spec: Obj = {"parent": "gone", "weight": -1}
+    stored = ours("ClusterQueue", spec, name="stored")
+    stored["metadata"]["uid"] = "of-a-server"
+    local = ours("LocalQueue", {"clusterQueue": "lost"})
+    local["metadata"]["namespace"] = "team"
+    evidence = written(tmp_path, [ours("ClusterQueue", spec), local], [stored])
+    mends = {
+        (check.name, one.subject): one.remedy
+        for check in (QUEUE_FIELDS, QUEUE_TREE, LOCAL_QUEUE_REFERENCES)
+        for one in check.findings(evidence)
+        if one.verdict in (Verdict.WARNING, Verdict.ERROR)
+    }
+    file = tmp_path / "0.yaml"
+    assert mends["queue-fields", "ClusterQueue main"] == f"correct the field: edit {file}"
+    assert mends["queue-tree", "ClusterQueue main"] == f"edit {file}"
+    assert mends["local-queues", "LocalQueue team/main"] == f"edit {file}, or create the ClusterQueue"
+    assert mends["queue-tree", "ClusterQueue stored"] == "kubectl edit clusterqueue stored"
