@@ -12,7 +12,8 @@ from admin.doctor.objects.local_queues import uncovered
 from admin.doctor.objects.seen import Seen, seen, target, title
 from admin.doctor.program import DISPATCHER, programs
 from fairway.kube.lease import LEASES, Lease
-from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
+from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.state import Finished, Pending, Unresolved
 from queue_dispatcher.bindings.timestamp import parse_ms
@@ -26,6 +27,8 @@ SILENT_MS: Final = 60_000
 """How long after its Lease ran out a dispatcher is taken for gone; clocks differ."""
 _DEFAULT_LEASE_S: Final = 15
 _BINDINGS = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+_ROOM = (CLUSTERS, RESOURCE_FLAVORS)
+"""What says whether there could ever be room."""
 
 
 def _held(evidence: Evidence) -> Iterator[Finding]:
@@ -38,6 +41,9 @@ def _held(evidence: Evidence) -> Iterator[Finding]:
         if entry.binding.is_held and entry.uid not in found.finished_templates
         for case in _why_held(entry, found)
     )
+    # Last, so that what hangs on no capacity is told where none was read.
+    if any(entry.binding.is_held and isinstance(entry.state, Pending) for entry in found.entries.values()):
+        seen(evidence, *_ROOM)
 
 
 def _why_held(entry: Entry, found: Seen) -> Iterator[Case]:
@@ -53,7 +59,8 @@ def _why_held(entry: Entry, found: Seen) -> Iterator[Case]:
         else:
             yield _case("held for ever", state.reason)
         return
-    if isinstance(state, Pending) and not uncovered(entry, found):
+    knows_room = not any(kind.name in found.not_read for kind in _ROOM)
+    if isinstance(state, Pending) and knows_room and not uncovered(entry, found):
         never = found.never(entry)
         if never is not None:
             yield _case("can never be admitted", never)

@@ -9,10 +9,12 @@ import pytest
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Verdict
 from admin.doctor.karmada_kinds import CRON_JOBS
+from admin.doctor.kinds import Kind
 from admin.doctor.objects.waiting import DISPATCHER_LEADS
 from fairway.kube.lease import LEASES
 from fairway.names import ADMISSION, REQUEUE
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
+from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.timestamp import format_ms
 from tests.admin.doctor.installation import Installation
@@ -645,3 +647,20 @@ def test_a_dump_without_queues_and_leases_does_not_say_that_they_are_gone() -> N
     for kind in (LEASES, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS):
         del world.objects[kind.name]
     assert [f.verdict for f in world.findings()["bindings-left"]] == [Verdict.UNKNOWN]
+
+
+@pytest.mark.parametrize("kind", [CLUSTERS, RESOURCE_FLAVORS], ids=lambda kind: kind.name)
+def test_whether_there_could_be_room_is_unknown_without_clusters_or_flavors(kind: Kind) -> None:
+    world = well()
+    world.empty(kind)
+    world.unread[kind.name] = "the file has none of them"
+    world.add(RESOURCE_BINDINGS, binding("lost", labels={"fairway.dev/queue": "gone"}))
+    world.add(JOBS, job("lost", labels={"fairway.dev/queue": "gone"}))
+    lost, unknown = world.findings()["bindings-held"]
+    assert (lost.verdict, lost.subject) == (Verdict.WARNING, "ResourceBinding team/lost-job")
+    assert (unknown.verdict, unknown.subject) == (Verdict.UNKNOWN, "karmada")
+    assert kind.name in unknown.message
+    world.objects[RESOURCE_BINDINGS.name] = [
+        one for one in world.objects[RESOURCE_BINDINGS.name] if "suspension" not in one["spec"]
+    ]
+    assert "bindings-held" not in world.findings()
