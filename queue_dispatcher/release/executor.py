@@ -58,7 +58,7 @@ ATTEMPTS = 8
 SETTLES_S: Final = 0.2
 """For what comes first to become known to Karmada."""
 LATE_S: Final = 5.0
-"""For what was not answered in time to be made all the same, or dropped by the server as well."""
+"""For what had no answer, or one that leaves it open, to be made all the same, or dropped by the server."""
 UNREADABLE_S = 5.0
 """For how long what may not be read is left alone."""
 
@@ -255,10 +255,8 @@ class Executor(Generic[T]):
                 return True
             if isinstance(result, OutcomeUnknown):
                 self._observe(write.purpose, "unknown")
-                if self._fails_alone(write, result.error):
-                    failure = str(result.error)
-                if isinstance(result.error, TimedOut):
-                    # Once more could take as long again.
+                if self._fails_alone(write, result.error) or isinstance(result.error, TimedOut):
+                    # Once more could take as long again. It may be stored a moment after such an answer.
                     failure = str(result.error)
                     await self._sleep(LATE_S)
             else:

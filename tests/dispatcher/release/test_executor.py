@@ -415,23 +415,36 @@ def test_what_was_applied_without_an_answer_is_not_given_up() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [(TimedOut("no answer in time"), 1), (ServerError("PATCH", 504, "storage is slow"), TRIES)],
+)
 @pytest.mark.parametrize("is_made", [True, False])
-def test_what_was_not_answered_in_time_is_given_up_unless_it_is_made_a_moment_later(is_made: bool) -> None:
+def test_what_was_not_answered_in_time_is_given_up_unless_it_is_made_a_moment_later(
+    is_made: bool, error: TimedOut | ServerError, times: int
+) -> None:
     async def scenario() -> None:
         scene = Scene()
-        scene.server.answers["a"] = [OutcomeUnknown(TimedOut("no answer in time"))]
-        saw = scene.reconciler.saw
+        scene.server.answers["a"] = [OutcomeUnknown(error)] * times
+        saw, patch = scene.reconciler.saw, scene.server.patch
+        made_s = 0.0
+
+        async def patched(path: str, body: Mapping[str, object], when: Preconditions) -> PatchResult[str]:
+            nonlocal made_s
+            made_s = scene.now_s + LATE_S
+            return await patch(path, body, when)
 
         def seen(obj: str) -> None:
             saw(obj)
-            if is_made and scene.now_s >= LATE_S:
+            if is_made and scene.now_s >= made_s:
                 scene.reconciler.unwanted.add(obj)
 
-        scene.reconciler.saw = seen  # type: ignore[method-assign]  # the patch got through just before
+        scene.server.patch = patched  # type: ignore[method-assign]  # it is stored a moment later
+        scene.reconciler.saw = seen  # type: ignore[method-assign]
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        made, not_made = ["saw a", "saw b", "applied b"], ["saw a", "failed a", "dropped b"]
-        assert scene.reconciler.told == (made if is_made else not_made)
+        made, not_made = ["saw b", "applied b"], ["failed a", "dropped b"]
+        assert scene.reconciler.told == ["saw a"] * times + (made if is_made else not_made)
 
     asyncio.run(scenario())
 
