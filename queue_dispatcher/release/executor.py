@@ -198,7 +198,9 @@ class Executor(Generic[T]):
         if first.failed is not None:
             self._reconciler.wrote(write, *first.failed)
             return False
-        ensured, failure = first.companion, ""
+        ensured = first.companion
+        # The object at which an attempt was made of which nobody can tell whether it was applied.
+        doubted = ""
         for attempt in range(ATTEMPTS):
             await self._pause()
             await self._reconciler.at_rest()
@@ -209,15 +211,12 @@ class Executor(Generic[T]):
             prepared = self._reconciler.prepare(write)
             if prepared is None:
                 return True
-            if failure:
-                # It was not applied after all.
-                return self._give_up(write, Fate.FAILED, failure)
             if prepared.first is not None and prepared.first != ensured:
                 purpose = GUIDE if prepared.body is not None else write.purpose
                 failed = await self._ensure(prepared.first, purpose)
                 if failed is not None:
-                    self._reconciler.wrote(write, *failed)
-                    return False
+                    fate, told = failed
+                    break
                 # That takes a while: somebody else may lead by then, or it may be wanted no more.
                 ensured = prepared.first
                 if prepared.body is not None:
@@ -233,15 +232,15 @@ class Executor(Generic[T]):
                 # What is not allowed has been told by the client, once for all bindings.
                 level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
                 logger.log(level, "%s: %s", write.purpose, error)
-                self._reconciler.wrote(write, Fate.REFUSED, str(error))
-                return False
+                fate, told = Fate.REFUSED, str(error)
+                break
             except KubeError as error:
                 # Flow control, no connection, no credentials: nothing was applied, and most fail alike.
                 self._observe(write.purpose, error.label)
+                fate, told = Fate.DROPPED, ""
                 if self._fails_alone(write, error):
-                    return self._give_up(write, Fate.FAILED, str(error))
-                self._reconciler.wrote(write, Fate.DROPPED)
-                return False
+                    fate, told = Fate.FAILED, str(error)
+                break
             if isinstance(result, Patched):
                 self._backoff.reset()
                 self._troubles.got_through(write.uid)
@@ -255,31 +254,53 @@ class Executor(Generic[T]):
                 return True
             if isinstance(result, OutcomeUnknown):
                 self._observe(write.purpose, "unknown")
+                doubted = prepared.path
                 if self._fails_alone(write, result.error) or isinstance(result.error, TimedOut):
-                    # Once more could take as long again. It may be stored a moment after such an answer.
-                    failure = str(result.error)
-                    await self._sleep(LATE_S)
+                    # Once more could take as long again.
+                    fate, told = Fate.FAILED, str(result.error)
+                    break
             else:
                 self._observe(write.purpose, "stale")
             try:
                 is_there = await self._read_again(write, prepared.path)
             except KubeError as error:
-                if isinstance(result, OutcomeUnknown):
-                    return self._leave_open(write, prepared.path, str(error))
+                if doubted:
+                    return self._leave_open(write, doubted, str(error))
                 fate = Fate.REFUSED if isinstance(error, Forbidden) else Fate.FAILED
                 return self._give_up(write, fate, str(error))
             if not is_there:
                 return True
             # Karmada writes in bursts of a few tenths of a second: not in step with it.
             await self._sleep(PAUSE_S * attempt * self._rng.random())
-        told = f"the object changed {ATTEMPTS} times while it was to be patched"
-        return self._give_up(write, Fate.GIVEN_UP, told)
+        else:
+            fate = Fate.GIVEN_UP
+            told = f"the object changed {ATTEMPTS} times while it was to be patched"
+        if doubted:
+            # It may be stored a moment after an answer that left it open.
+            await self._sleep(LATE_S)
+            try:
+                if await self._is_over(write, doubted):
+                    return True
+            except KubeError as error:
+                return self._leave_open(write, doubted, str(error))
+        return self._give_up(write, fate, told)
 
     def _give_up(self, write: Write, fate: Fate, told: str) -> bool:
         """It is to be tried again later, by another decision; nothing follows it in its sequence."""
-        self._observe(write.purpose, "given_up")
+        if fate in (Fate.FAILED, Fate.GIVEN_UP):
+            self._observe(write.purpose, "given_up")
         self._reconciler.wrote(write, fate, told)
         return False
+
+    async def _is_over(self, write: Write, path: str) -> bool:
+        """Whether the write was made after all, or is called for no more, as is told then; once it is known.
+
+        Raises as `_read_again` does.
+        """
+        if not await self._read_again(write, path):
+            return True
+        await self._reconciler.at_rest()
+        return self._reconciler.prepare(write) is None
 
     async def _ensure(self, companion: Companion, purpose: str = GUIDE) -> tuple[Fate, str] | None:
         """What becomes of the write, and why; None where it may be made. Guidance that is refused is gone
@@ -338,13 +359,11 @@ class Executor(Generic[T]):
         while True:
             await self._sleep(UNREADABLE_S)
             try:
-                is_there = await self._read_again(write, path)
+                if not await self._is_over(write, path):
+                    self._give_up(write, Fate.FAILED, told)
+                return
             except KubeError:
                 continue
-            await self._reconciler.at_rest()
-            if is_there and self._reconciler.prepare(write) is not None:
-                self._give_up(write, Fate.FAILED, told)
-            return
 
     def _fails_alone(self, write: Write, error: KubeError) -> bool:
         """Whether others are not to wait for the object of the write, at which the server has failed; if it

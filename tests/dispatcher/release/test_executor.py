@@ -35,10 +35,12 @@ def admit(uid: str, line: str = "queue-a") -> Write:
 
 @dataclass
 class Server:
-    """Answers as scripted by path, "applied" after that; objects are their own paths."""
+    """Answers as scripted by path, "applied" after that; objects are their own paths. ``reads``: None for one
+    that is answered.
+    """
 
     answers: dict[str, list[PatchResult[str] | KubeError]] = field(default_factory=dict)
-    reads: dict[str, list[KubeError]] = field(default_factory=dict)
+    reads: dict[str, list[KubeError | None]] = field(default_factory=dict)
     patched: list[str] = field(default_factory=list)
     under_way: int = 0
     most_under_way: int = 0
@@ -71,8 +73,9 @@ class Server:
             raise answer
 
     async def read(self, path: str) -> str:
-        if self.reads.get(path):
-            raise self.reads[path].pop(0)
+        error = self.reads[path].pop(0) if self.reads.get(path) else None
+        if error is not None:
+            raise error
         return path
 
 
@@ -291,6 +294,55 @@ def test_an_unknown_outcome_that_cannot_be_read_is_waited_for_by_nobody_else(
             assert "saw a" in scene.reconciler.told
             assert ("failed a" in scene.reconciler.told) is not is_made
         assert scene.now_s >= 5 * UNREADABLE_S
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("error", NO_READ)
+def test_what_an_earlier_attempt_may_have_made_is_open_where_it_cannot_be_read(error: KubeError) -> None:
+    """It changed since: that may have been our own patch, stored a moment after the answer."""
+
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN, STALE]
+        scene.server.reads["a"] = [None, *[error] * 10]
+        scene.executor.submit([admit("a"), admit("b")])
+        async with scene.running():
+            assert scene.reconciler.told[:3] == ["saw a", "open a", "dropped b"]
+
+    asyncio.run(scenario())
+
+
+LATER = [
+    pytest.param([Forbidden("PATCH", 403, "no")], "refused a", id="refused"),
+    pytest.param([TooManyRequests("PATCH", 429, "busy")], "dropped a", id="busy"),
+    pytest.param([STALE] * (ATTEMPTS - 1), "given_up a", id="changed again and again"),
+]
+
+
+@pytest.mark.parametrize(("answers", "told"), LATER)
+@pytest.mark.parametrize("becomes", ["made", "not made", "unreadable"])
+def test_what_an_earlier_attempt_may_have_made_is_looked_at_again_at_the_end(
+    answers: list[PatchResult[str] | KubeError], told: str, becomes: str
+) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN, *answers]
+        if becomes == "unreadable":
+            reads = 1 + answers.count(STALE)
+            scene.server.reads["a"] = [*[None] * reads, *[Forbidden("GET", 403, "no")] * 10]
+        saw = scene.reconciler.saw
+
+        def seen(obj: str) -> None:
+            saw(obj)
+            if becomes == "made" and scene.now_s >= LATE_S:
+                scene.reconciler.unwanted.add("a")
+
+        scene.reconciler.saw = seen  # type: ignore[method-assign]  # the first attempt was stored late
+        scene.executor.submit([admit("a")])
+        async with scene.running():
+            ends = [one for one in scene.reconciler.told if one != "saw a"]
+            assert ends[:1] == {"made": [], "not made": [told], "unreadable": ["open a"]}[becomes]
 
     asyncio.run(scenario())
 
