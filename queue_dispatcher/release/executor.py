@@ -149,7 +149,9 @@ class Executor(Generic[T]):
         while True:
             name = await self.sequences.ready.get()
             queued = self.sequences.next(name)
-            goes_on = queued.is_over or await self._take(queued.write, queued.first or NOTHING)
+            goes_on = queued.is_over or await self._take(
+                queued.write, self._make(queued.write, queued.first or NOTHING)
+            )
             for dropped in self.sequences.made(name, goes_on=goes_on):
                 self._reconciler.wrote(dropped, Fate.DROPPED)
 
@@ -159,10 +161,10 @@ class Executor(Generic[T]):
             if self.sequences.begin(queued):
                 self.sequences.begun(queued, await self._make_first(queued))
 
-    async def _take(self, write: Write, first: First) -> bool:
-        """Make one write, whatever happens; whether the next of its sequence may be made."""
+    async def _take(self, write: Write, making: Awaitable[bool]) -> bool:
+        """Take one write to its end, whatever happens; whether the next of its sequence may be made."""
         try:
-            return await self._make(write, first)
+            return await making
         except Exception:
             logger.exception("%s of binding %s failed", write.purpose, write.uid)
             self._observe(write.purpose, "internal")
@@ -351,17 +353,16 @@ class Executor(Generic[T]):
         assert self._group is not None
         self._observe(write.purpose, "open")
         self._reconciler.wrote(write, Fate.OPEN, f"nobody can tell yet whether it was made: {told}")
-        self._group.create_task(self._find_out(write, path, told), name=f"open/{write.uid}")
+        finding_out = self._take(write, self._find_out(write, path, told))
+        self._group.create_task(finding_out, name=f"open/{write.uid}")
         return False
 
-    async def _find_out(self, write: Write, path: str, told: str) -> None:
-        """Tell what became of a write that was left open, however long that takes."""
+    async def _find_out(self, write: Write, path: str, told: str) -> bool:
+        """Tell what became of a write that was left open, however long that takes; whether it is over."""
         while True:
             await self._sleep(UNREADABLE_S)
             try:
-                if not await self._is_over(write, path):
-                    self._give_up(write, Fate.FAILED, told)
-                return
+                return await self._is_over(write, path) or self._give_up(write, Fate.FAILED, told)
             except KubeError:
                 continue
 

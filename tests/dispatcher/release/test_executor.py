@@ -549,6 +549,32 @@ def test_a_defect_costs_its_line_and_nothing_else(caplog: pytest.LogCaptureFixtu
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_defect_in_finding_out_about_an_open_write_is_told_and_harms_nobody_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN]
+        scene.server.reads["a"] = [Forbidden("GET", 403, "no")]
+        prepare = scene.reconciler.prepare
+
+        def broken(write: Write) -> Prepared | None:
+            if "open a" in scene.reconciler.told and write.uid == "a":
+                raise ZeroDivisionError
+            return prepare(write)
+
+        scene.reconciler.prepare = broken  # type: ignore[method-assign]  # a defect that a test can make
+        scene.executor.submit([admit("a")])
+        async with scene.running():
+            assert scene.reconciler.told == ["open a", "saw a", "refused a"]
+            scene.executor.submit([admit("b")])
+            await scene.steps()
+            assert scene.server.patched == ["a", "b"]
+
+    asyncio.run(scenario())
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_more_can_be_submitted_while_a_line_is_busy() -> None:
     async def scenario() -> None:
         scene = Scene()
