@@ -670,6 +670,16 @@ class Cache:
         self._note_reads(entry)
         self._classify(entry, entry.state)
 
+    def members(self, admission: Admission) -> list[Entry]:
+        """Those that are still being admitted by it."""
+        found = (self.entries.get(uid) for uid in admission.records)
+        return [entry for entry in found if entry is not None and entry.admission is admission]
+
+    def awaits(self, admission: Admission) -> bool:
+        """Whether writes under way are still to tell if any of what is called off has been released."""
+        is_off = admission.is_off and not admission.released
+        return is_off and any(member.is_writing for member in self.members(admission))
+
     def forget(self, entry: Entry) -> None:
         """The entry is not being admitted any more, because it is admitted or because it cannot be."""
         entry.admission = entry.record = None
@@ -682,7 +692,8 @@ class Cache:
         if record is not None and entry.item is not None:
             self.forward.add(entry.uid)
             keeps = {entry.uid: self.kept(entry, forward_keeps(entry.item, record))}
-            self.assume(entry, Admission(entry.item, {entry.uid: record}, kept=keeps), record)
+            admission = Admission(entry.item, {entry.uid: record}, kept=keeps, released={released.uid})
+            self.assume(entry, admission, record)
 
 
 def _group(entry: Entry) -> GroupKey | None:

@@ -31,9 +31,10 @@ class Admission:
     """A decision to admit that is being carried out.
 
     ``records``: what each member is to be admitted with, in the order of their release. ``released``: those
-    whose patch was applied. ``is_off``: nothing more is to be released. ``choices``: by member, where it is
-    released to; empty where Karmada chooses. ``kept``: by member, what keeps its pods on the nodes of what it
-    is charged to. ``passes``: past a reservation.
+    that have been released, or may have been. ``is_off``: nothing more is to be released unless some of it
+    has been, which the writes under way are to tell. ``choices``: by member, where it is released to; empty
+    where Karmada chooses. ``kept``: by member, what keeps its pods on the nodes of what it is charged to.
+    ``passes``: past a reservation.
     """
 
     item: Item

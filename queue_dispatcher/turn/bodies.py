@@ -90,9 +90,11 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
 
 def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     admission, record = entry.admission, entry.record
-    if admission is None or record is None or admission.is_off:
+    if admission is None or record is None:
         return None
-    is_begun = bool(admission.released) or entry.uid in cache.forward
+    is_begun = bool(admission.released)
+    if admission.is_off and not is_begun:
+        return None
     for uid in (entry.uid,) if is_begun else admission.records:
         member = cache.present(uid)
         if member is None:

@@ -30,7 +30,8 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
     writes = []
     for uid in sorted(cache.forward):
         entry = cache.entries[uid]
-        if entry.record is not None and may_write(entry, day_ms):
+        is_awaited = entry.admission is not None and cache.awaits(entry.admission)
+        if entry.record is not None and not is_awaited and may_write(entry, day_ms):
             writes.append(begin(entry, Purpose.ADMIT, uid if entry.has_failed else entry.record.queue))
     for uid in sorted(cache.duties):
         entry = cache.entries[uid]

@@ -82,22 +82,21 @@ def written(state: TurnState, entry: Entry) -> None:
 
 
 def call_off(cache: Cache, entry: Entry) -> None:
-    """The entry was not released: nor is its group, unless some of it has been."""
+    """The entry was not released: nor is its group, unless some of it has been, or may be by a write of it
+    that is under way; until that is told, all of it stays charged.
+    """
     admission = entry.admission
     if admission is None or entry.record is None:
         return
     admission.released.discard(entry.uid)
-    if admission.released or entry.uid in cache.forward:
-        if isinstance(entry.state, Pending):
-            cache.forward.add(entry.uid)
-        else:
-            cache.forget(entry)
-        return
-    admission.is_off = True
-    for uid in admission.records:
-        member = cache.entries.get(uid)
-        if member is not None and member.admission is admission:
+    admission.is_off = not admission.released
+    if admission.is_off and not cache.awaits(admission):
+        for member in cache.members(admission):
             cache.forget(member)
+    elif isinstance(entry.state, Pending):
+        cache.forward.add(entry.uid)
+    else:
+        cache.forget(entry)
 
 
 def _left_open(entry: Entry, message: str) -> None:

@@ -33,7 +33,7 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
     if body is None and first is None:
         written(state, entry)
         if write.purpose is Purpose.ADMIT:
-            if entry.admission is not None and (entry.admission.released or entry.uid in cache.forward):
+            if entry.admission is not None and entry.admission.released:
                 # It asks for something else by now: rolled forward anew, as it is.
                 cache.forget(entry)
             else:

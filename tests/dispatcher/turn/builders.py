@@ -37,7 +37,7 @@ from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
-from queue_dispatcher.turn.writes import Companion, Fate, Purpose, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
@@ -317,14 +317,19 @@ class Plane:
             hear(self.state, Wrote(write, fate, self.refusal), self.now)
             return False
 
+        self.store(write.uid, prepared)
+        return True
+
+    def store(self, name: str, prepared: Prepared) -> None:
+        """What was prepared is stored, as the answer says."""
+
         def patched(obj: Obj) -> None:
             new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))
             obj.clear()
             obj.update(new)
 
-        self._change(write.uid, patched)
-        hear(self.state, Saw(self._stated(write.uid)), self.now)
-        return True
+        self._change(name, patched)
+        hear(self.state, Saw(self._stated(name)), self.now)
 
     def switch(self, companion: Companion) -> None:
         """The policy is as it is to be, and the watch tells."""

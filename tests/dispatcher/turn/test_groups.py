@@ -6,7 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, SERVICE_CLASSES
+from queue_dispatcher.turn.events import Wrote
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.writes import Fate, Write
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import Obj, service_class
 from tests.dispatcher.turn.builders import JOBS, Plane
@@ -326,3 +330,107 @@ def test_who_was_taken_back_asks_for_quota_also_when_that_is_forgotten() -> None
     made.edit("c", lambda obj: obj["metadata"]["annotations"].pop("fairway.dev/requeue"))
     made.passes(55)
     assert made.is_held("c")
+
+
+# A member of which nobody can tell for a while whether it was released.
+
+
+def begun(made: Plane) -> dict[str, Write]:
+    """The writes of a group of two that was just decided, for which all of the quota goes; one more waits."""
+    for name in ("a", "b"):
+        made.submit(name, said=of(2))
+    writes = {write.uid: write for write in turn(made.state, (), made.now).writes}
+    made.submit("c", gpus=2)
+    return writes
+
+
+def followed(made: Plane) -> dict[str, Write]:
+    """As `begun`: "a" was left open, and the write of "b" is to follow it."""
+    writes = begun(made)
+    hear(made.state, Wrote(writes["a"], Fate.OPEN, "?"), made.now)
+    hear(made.state, Wrote(writes["b"], Fate.DROPPED), made.now)
+    return writes | {write.uid: write for write in turn(made.state, (), made.now).writes}
+
+
+@pytest.mark.parametrize("of_a", [Fate.FAILED, Fate.GONE])
+@pytest.mark.parametrize(
+    ("of_b", "then"),
+    [
+        (Fate.APPLIED, ["a", "b"]),
+        (Fate.OPEN, ["a"]),
+        # Neither was released, and what failed comes behind others.
+        (Fate.DROPPED, ["c"]),
+        (Fate.FAILED, ["c"]),
+        (Fate.GONE, ["c"]),
+    ],
+)
+def test_a_group_stays_charged_while_a_member_may_be_released_by_a_write_under_way(
+    of_a: Fate, of_b: Fate, then: list[str]
+) -> None:
+    made = plane(2)
+    writes = followed(made)
+    sent = prepare(made.state, writes["b"], made.now)
+    assert sent is not None
+    hear(made.state, Wrote(writes["a"], of_a, "no"), made.now)
+    made.passes(30)
+    # Its write is under way: nobody else starts, and nothing of the group is tried over and over.
+    assert (made.charged(), made.released()) == (2, [])
+    assert not turn(made.state, (), made.now).writes
+    if of_b is Fate.APPLIED:
+        made.store("b", sent)
+    hear(made.state, Wrote(writes["b"], of_b, "no"), made.now)
+    for write in turn(made.state, (), made.now).writes:
+        made.write(write)
+    assert (made.charged(), made.released()) == (2, then)
+    if of_b is Fate.OPEN:
+        hear(made.state, Wrote(writes["b"], Fate.FAILED, "no"), made.now)
+        made.passes(60)
+        assert (made.charged(), made.released()) == (2, ["a", "b"])
+
+
+def test_what_has_not_been_sent_when_its_group_is_called_off_is_not_sent() -> None:
+    made = plane(2)
+    writes = followed(made)
+    hear(made.state, Wrote(writes["a"], Fate.FAILED, "no"), made.now)
+    assert made.charged() == 2
+    assert prepare(made.state, writes["b"], made.now) is None
+    made.cache.settle()
+    assert made.charged() == 0
+
+
+def test_a_group_is_called_off_although_the_member_it_waits_for_is_deleted() -> None:
+    made = plane(2)
+    writes = followed(made)
+    assert prepare(made.state, writes["b"], made.now) is not None
+    hear(made.state, Wrote(writes["a"], Fate.FAILED, "no"), made.now)
+    made.delete("b")
+    made.passes(30)
+    hear(made.state, Wrote(writes["b"], Fate.GONE, "no"), made.now)
+    made.passes(30)
+    assert (made.charged(), made.released()) == (2, ["c"])
+
+
+def test_who_is_on_its_way_stays_charged_though_another_of_its_group_asks_for_something_else() -> None:
+    made = plane(2)
+    writes = begun(made)
+    sent = prepare(made.state, writes["a"], made.now)
+    assert sent is not None
+    made.edit("b", lambda obj: obj["spec"].update(replicas=2))
+    assert prepare(made.state, writes["b"], made.now) is None
+    made.passes(30)
+    assert made.released() == []
+    made.store("a", sent)
+    hear(made.state, Wrote(writes["a"], Fate.APPLIED), made.now)
+    made.passes(60)
+    # What the other asks for by now was no part of the decision.
+    assert (made.charged(), made.released()) == (1, ["a"])
+
+
+def test_what_is_rolled_forward_follows_although_its_write_fails_and_the_other_has_gone() -> None:
+    made = plane(2)
+    half_released(made, members=2)
+    (write,) = turn(made.state, (), made.now).writes
+    made.delete("g0")
+    hear(made.state, Wrote(write, Fate.FAILED, "no"), made.now)
+    made.passes(30)
+    assert made.released() == ["g1"]
