@@ -46,7 +46,10 @@ def ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
                 left.update((cell, left[cell] - amount) for cell, amount in back if amount)
                 ledger.give_back(charged.queue, back)
         is_before = is_before and one.item.id != until
-        if is_before and one.item.queue in ledger.tree.paths:
+        # Who starts in this turn is charged already.
+        entry = cache.present(one.item.id)
+        is_charged = entry is not None and entry.record is not None
+        if is_before and not is_charged and one.item.queue in ledger.tree.paths:
             ledger.charge(one.item.queue, one.charge)
     return ledger
 

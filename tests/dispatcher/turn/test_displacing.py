@@ -1,15 +1,22 @@
 """Who finds no room has others displaced, as far as its queue's policy goes, and starts in their place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from unittest import mock
 
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.turn import turn as turn_module
+from queue_dispatcher.turn.displacing import displace
 from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.plan_questions import PlanQuestion
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.usage_then import ledger_then
 from queue_dispatcher.turn.writes import Write
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
@@ -271,6 +278,34 @@ def test_what_is_left_is_kept_for_whom_it_was_left(*, dies: bool) -> None:
     made.goes_on()
     settle(made)
     assert (sorted(displaced(made)), made.is_held("urgent")) == (["x", "y"], False)
+
+
+def test_who_starts_in_a_turn_is_not_counted_twice_for_those_behind_it() -> None:
+    """As somebody that is charged, and as somebody for whom others go."""
+    made = Hanging({"m1": 8})
+    furnish(made, 8, LOWER)
+    runs(made, "x", 4)
+    runs(made, "y", 4)
+    made.hangs = ("x", "y")
+    comes(made, "first", 4, "high")
+    comes(made, "second", 4, "high")
+    settle(made)
+    going, made.hanging = made.hanging, ()
+    made.hangs = made.state.displacements["second"].plan.victims[0].candidate.members
+    left: list[int] = []
+
+    def seen(state: TurnState, decision: Decision, now: Moment) -> Generator[None, None, list[PlanQuestion]]:
+        (cell,) = state.cache.charges.ledger.totals
+        ledger = ledger_then(state, now, until="second")
+        left.append(ledger.available("main", cell))
+        return displace(state, decision, now)
+
+    with mock.patch.object(turn_module, "displace", seen):
+        for write in going:
+            made.write(write)
+        settle(made)
+    assert not made.is_held("first")
+    assert {*left} == {4}
 
 
 def test_who_finds_room_by_itself_needs_nobody_to_go() -> None:
