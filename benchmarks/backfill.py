@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.openb.trace import TraceError, trace_folder
 from benchmarks.proc import NotHere
-from benchmarks.queues.progress import say
+from benchmarks.queues.progress import tell
 from benchmarks.queues.suite import read_suite
 from benchmarks.report import Case, Result, print_result, write_json
 from benchmarks.sides import Setting
@@ -90,8 +90,7 @@ def _case(load: Load, seeds: Sequence[int], choice: Choice, known: Known) -> Cas
     found, faults = [], []
     label = choice.label if known is _NO_MATTER else f"{choice.label}, {known.label}"
     for seed in seeds if load.is_drawn else seeds[:1]:
-        if sys.stderr.isatty():
-            say(f"backfill: {label}, seed {seed}")
+        tell(f"backfill: {label}, seed {seed}")
         stream = stating(load.stream(seed), known, seed)
         played = play(stream, load.fleet, choice)
         faults += [f"seed {seed}: {fault}" for fault in played.faults]

@@ -13,7 +13,6 @@ All times are processor time, the median and the 99th percentile of the turns th
 turn is that of a process that has read all and comes to lead; filling its cache with that comes before.
 """
 
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from benchmarks.cycle import collecting_as_the_dispatcher
-from benchmarks.queues.progress import say
+from benchmarks.queues.progress import tell
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from benchmarks.streams.fleet import Json
@@ -102,10 +101,10 @@ def measure(setting: Setting) -> Result:
 def _cases(kinds: Sequence[Kind], queues: int, rounds: int) -> Iterator[Case]:
     first = kinds[0]
     sizes = Sizes(queues, _RUNNING, _PENDING, first.suspended)
-    _tell(f"turns: a fleet of {sizes}")
+    tell(f"turns: a fleet of {sizes}")
     world = World(Fleet(sizes, first.spec, first.locals_each, first.elastic_every))
     for kind in kinds:
-        _tell(f"turns: {kind.label}")
+        tell(f"turns: {kind.label}")
         world.lead(kind.spec, is_asking=kind.is_asking)
         yield _case(world, kind, min(rounds, kind.rounds))
 
@@ -185,12 +184,6 @@ def _play_at_once(world: World, kind: Kind, rounds: int) -> str:
         f"of {TREES} urgent workloads that come at once, {_median(begun)} had others displaced, "
         f"within {_median(turns)} turns of {1e3 * _median(took_s):.0f} ms in all (medians of {rounds})"
     )
-
-
-def _tell(what: str) -> None:
-    """How far it is, to whoever watches."""
-    if sys.stderr.isatty():
-        say(what)
 
 
 def _stepwise(steps: Generator[None, None, T]) -> tuple[float, float, T]:

@@ -120,7 +120,7 @@ class Refused:
         due = [one for one in self._due(now_ms) if one.item.id not in claims] if line is not None else []
         if claimed:
             self._left.begin(headroom)
-        shares = self._shares
+        shares = state.shares
         due += [
             one for item in claimed if item.due_ms <= now_ms for one in self._waiter(item, now_ms, shares)
         ]
@@ -194,11 +194,6 @@ class Refused:
     def _due(self, now_ms: int) -> list[Waiter]:
         return [one for one in self._waiters if one.reserved_ms <= now_ms]
 
-    @property
-    def _shares(self) -> Mapping[str, int]:
-        sharing = self.state.sharing
-        return sharing.shares if sharing is not None else NOT_SHARED
-
     def _waiter(self, item: Item, now_ms: int, shares: Mapping[str, int]) -> list[Waiter]:
         """The item as one, unless it could never start."""
         ways = self._left.ways_ever(item.shape)
@@ -235,7 +230,7 @@ class Refused:
         """Of those that wait, of the same flavors few more than may get one, as some have given theirs up, or
         wait for what never comes back.
         """
-        state, shares = self.state, self._shares
+        state, shares = self.state, self.state.shares
         found = [self._as_waiter(item, ways, now_ms, shares) for item, ways in self._waiting]
         found.sort(key=lambda one: one.deadline)
         # Who is to wait a little longer takes no place from who is not, whatever its deadline.

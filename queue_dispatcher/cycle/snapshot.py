@@ -17,6 +17,7 @@ from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.earliest import Earliest
 from queue_dispatcher.cycle.endings import Endings
 from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.order import NOT_SHARED
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.reservation import NO_RESERVATIONS, Reservations
@@ -101,6 +102,11 @@ class QueueState:
     sharing: Sharing | None = None
     is_over_budget: bool = False
     looks: Looks | None = None
+
+    @property
+    def shares(self) -> Mapping[str, int]:
+        """By line, what each has used, where LocalQueues share it."""
+        return self.sharing.shares if self.sharing is not None else NOT_SHARED
 
     @property
     def reserves(self) -> bool:

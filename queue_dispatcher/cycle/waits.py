@@ -12,7 +12,7 @@ from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.kept_room import KeptRoom
-from queue_dispatcher.cycle.order import NOT_SHARED, rank
+from queue_dispatcher.cycle.order import rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.reasons import Reason, behind_head, behind_reservation
@@ -120,8 +120,7 @@ class Waits(Mapping[ClassKey, Reason]):
         if kept is None or first is None:
             return None
         item, state = first.items[0], self._outcome.queues[key.queue]
-        shares = state.sharing.shares if state.sharing is not None else NOT_SHARED
-        own = rank(item, state.ageing, self._outcome.now_ms, shares)
+        own = rank(item, state.ageing, self._outcome.now_ms, state.shares)
         return kept.refusing(item, own, key.runtime_ms, fit.alternative)
 
     def _behind(self, reservation: Reservation) -> Reason:

@@ -28,6 +28,21 @@ def ages(made: Plane, priority: int = 0) -> None:
     made.feed(SERVICE_CLASSES, service_class("aged", priority, ageing={"step": "1s", "cap": 100}))
 
 
+def aging(strategy: str) -> Hanging:
+    made = Hanging({"m1": 3})
+    furnish(made, 3, LOWER)
+    queue(made, "main", 3, preemption=LOWER, queueingStrategy=strategy)
+    ages(made)
+    return made
+
+
+def urgent_comes(made: Hanging) -> None:
+    """While its victim does not go yet."""
+    made.hangs = ("x2",)
+    comes(made, "urgent", 1, "high")
+    settle(made)
+
+
 def full(made: Plane) -> None:
     for number in range(3):
         runs(made, f"x{number}", 1)
@@ -67,15 +82,10 @@ def test_no_more_go_than_have_to_where_others_have_aged_above_it(strategy: str) 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_it_starts_though_somebody_ages_above_it_while_others_go(strategy: str) -> None:
     """Nobody passes the first of a StrictFIFO queue, which is for whom others go."""
-    made = Hanging({"m1": 3})
-    furnish(made, 3, LOWER)
-    queue(made, "main", 3, preemption=LOWER, queueingStrategy=strategy)
-    ages(made)
+    made = aging(strategy)
     full(made)
     comes(made, "aged", 1, "aged")
-    made.hangs = ("x2",)
-    comes(made, "urgent", 1, "high")
-    settle(made)
+    urgent_comes(made)
     assert "urgent" in made.state.displacements
     made.passes(60)
     made.goes_on()
@@ -86,18 +96,13 @@ def test_it_starts_though_somebody_ages_above_it_while_others_go(strategy: str) 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_like_it_that_came_earlier_starts_in_its_place(strategy: str) -> None:
     """Who has aged above both waits."""
-    made = Hanging({"m1": 3})
-    furnish(made, 3, LOWER)
-    queue(made, "main", 3, preemption=LOWER, queueingStrategy=strategy)
-    ages(made)
+    made = aging(strategy)
     made.submit("older", replicas=1, said={"fairway.dev/class": "high", "fairway.dev/queue": "comes"})
     made.passes(5)
     for name, of in (("x0", "high"), ("x1", "high"), ("x2", "low")):
         runs(made, name, 1, of)
     comes(made, "aged", 1, "aged")
-    made.hangs = ("x2",)
-    comes(made, "urgent", 1, "high")
-    settle(made)
+    urgent_comes(made)
     lines(made, comes="main")
     made.passes(60)
     made.goes_on()
@@ -106,16 +111,11 @@ def test_one_like_it_that_came_earlier_starts_in_its_place(strategy: str) -> Non
 
 
 def test_who_goes_before_it_by_priority_too_is_the_head() -> None:
-    made = Hanging({"m1": 3})
-    furnish(made, 3, LOWER)
-    queue(made, "main", 3, preemption=LOWER, queueingStrategy="StrictFIFO")
+    made = aging("StrictFIFO")
     made.feed(SERVICE_CLASSES, service_class("top", 50))
-    ages(made)
     full(made)
     comes(made, "aged", 1, "aged")
-    made.hangs = ("x2",)
-    comes(made, "urgent", 1, "high")
-    settle(made)
+    urgent_comes(made)
     made.passes(60)
     comes(made, "best", 1, "top")
     made.goes_on()
