@@ -7,7 +7,7 @@ Waiting raises priority by the ageing of the workload's ServiceClass, else of it
 Among items of one class, an older one never has less of it, so the oldest is always the first of its class.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from queue_dispatcher.api.ageing import Ageing
@@ -34,6 +34,17 @@ def standing(item: Item) -> tuple[int, int]:
     within a queue.
     """
     return -item.priority, item.enqueued_ms
+
+
+def in_order_of_queues(items: Iterable[Item]) -> list[Item]:
+    """The same, of which none comes before those of its queue that stand before it: it is moved back to after
+    them, so that all others have before them whom they had, or fewer, besides those of their own queues.
+    """
+    found: list[Item] = []
+    for item in items:
+        behind = [one for one in found if one.queue == item.queue and standing(item) < standing(one)]
+        found = [one for one in found if one not in behind] + [item, *behind]
+    return found
 
 
 def next_point_ms(item: Item, queue_ageing: Ageing, now_ms: int) -> int | None:

@@ -22,7 +22,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.claims import CLAIMED_MS
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.order import standing
+from queue_dispatcher.cycle.order import in_order_of_queues, standing
 from queue_dispatcher.cycle.snapshot import Looks
 from queue_dispatcher.cycle.waiter import Waiter
 from queue_dispatcher.preemption.candidates import lacking
@@ -43,14 +43,17 @@ room is taken where it was about, as is by every plan that begins.
 
 
 def claims_of(state: TurnState, now: Moment) -> dict[str, int]:
-    """The items for which others are being displaced, or were and may still be on their way out, in the order
-    in which that began; until when, epoch milliseconds.
+    """The items for which others are being displaced, or were and may still be on their way out; until when,
+    epoch milliseconds. In the order in which that began, but of one queue who stands behind comes after the
+    others: it would not start before them either.
     """
     offset_ms = CLAIMED_MS + now.day_ms - now.elapsed_ms
     begun = {item_id: one.since_ms + offset_ms for item_id, one in state.displacements.items()}
     written = state.cache.claims.at(now.day_ms)
     before = {of: at for of, at in written.items() if of not in begun and of not in state.unclaimed}
-    return before | {of: max(until_ms, written.get(of, 0)) for of, until_ms in begun.items()}
+    found = before | {of: max(until_ms, written.get(of, 0)) for of, until_ms in begun.items()}
+    items = [item for of in found if (item := _item_of(state, of)) is not None and item.id == of]
+    return {one.id: found[one.id] for one in in_order_of_queues(items)} | found
 
 
 def looks_of(state: TurnState, queue: ClusterQueue, claims: Iterable[str]) -> Looks | None:
@@ -86,6 +89,7 @@ def keep_displacements(state: TurnState, now: Moment) -> None:
         del state.over_budget[item_id]
     if not state.displacements:
         return
+    state.order(claims_of(state, now))
     ledger, capacity = ledger_then(state, now, until=""), capacity_of(state)
     for item_id, one in list(state.displacements.items()):
         queue = one.item.queue
@@ -163,6 +167,11 @@ def displace(state: TurnState, decision: Decision, now: Moment) -> Generator[Non
         elif waiter.starts_in is not None:
             note_in_vain(state, waiter.item, now, AGAIN_MS)
     return asking
+
+
+def _item_of(state: TurnState, item_id: str) -> Item | None:
+    plan, entry = state.displacements.get(item_id), state.cache.present(item_id)
+    return plan.item if plan is not None else entry.item if entry is not None else None
 
 
 def _is_waiting(cache: Cache, item_id: str) -> bool:

@@ -20,16 +20,14 @@ def ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
     order ``until`` that item; none of them where it is empty.
     """
     ledger, cache = state.cache.charges.ledger.fork(), state.cache
-    for uid in cache.suspended:
-        going, requeue = cache.charges.get(uid), cache.entries[uid].binding.requeue
-        if going is None or cache.entries[uid].record is not None or not isinstance(requeue, RequeueRecord):
-            continue
-        # What has not gone by then is not counted on.
-        if now.day_ms - stopped_ms(requeue) < CLAIMED_MS:
-            ledger.give_back(going.queue, going.charge)
-    is_before = bool(until)
     # By uid, what of its charge has not been given back.
     charges: dict[str, dict[Cell, int]] = {}
+    for uid in sorted({*cache.suspended, *state.evicting}):
+        charged = cache.charges.get(uid)
+        if charged is not None and _is_going(cache.entries[uid], now):
+            ledger.give_back(charged.queue, charged.charge)
+            charges[uid] = {}
+    is_before = bool(until)
     for one in state.displacements.values():
         for victim in (victim.candidate for victim in one.plan.victims):
             for uid in victim.members:
@@ -52,6 +50,17 @@ def ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
         if is_before and not is_charged and one.item.queue in ledger.tree.paths:
             ledger.charge(one.item.queue, one.charge)
     return ledger
+
+
+def _is_going(entry: Entry, now: Moment) -> bool:
+    """Whether it goes, for whomever: its eviction is being written, or it was suspended in its place."""
+    requeue = entry.binding.requeue
+    if entry.record is not None:
+        return False
+    if isinstance(requeue, RequeueRecord):
+        # What has not gone by then is not counted on.
+        return now.day_ms - stopped_ms(requeue) < CLAIMED_MS
+    return entry.is_writing
 
 
 def _has_yielded(entry: Entry, displaced: Displaced) -> bool:

@@ -127,6 +127,33 @@ def test_a_plan_that_cannot_come_about_is_made_anew_or_called_off(
     assert not has_claim(made, "urgent")
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_of_one_queue_who_stands_first_keeps_its_plan_whoever_had_one_before(*, dies: bool) -> None:
+    """Where a third one takes some of what both were to have."""
+    made = Hanging({"m1": 10})
+    furnish(made, 10, LOWER)
+    for name in ("x1", "x2", "x3", "y1", "y2"):
+        runs(made, name, 2)
+    made.hangs = ("x2", "x3", "y1")
+    comes(made, "second", 4, "mid")
+    settle(made)
+    comes(made, "first", 6, "high")
+    settle(made)
+    assert sorted(displaced(made)) == ["x1", "y2"]
+    if dies:
+        made.hanging = ()
+        made.restart()
+        made.turn()
+    assert [*claims_of(made.state, made.now)] == ["first", "second"]
+    made.feed(SERVICE_CLASSES, service_class("higher", 20))
+    comes(made, "third", 4, "higher")
+    settle(made)
+    assert {one.by for one in made.cache.ends.displaced_by.values()} == {"first"}
+    made.goes_on()
+    settle(made)
+    assert [made.is_held(name) for name in ("third", "first", "second")] == [False, False, True]
+
+
 def test_a_class_that_is_deleted_under_what_runs_keeps_nobody() -> None:
     """What it promised is nobody's to keep any more."""
     made = Plane({"m1": 2})
