@@ -100,6 +100,7 @@ class Entry:
         "growth",
         "has_failed",
         "held_back",
+        "is_open",
         "is_writing",
         "item",
         "line",
@@ -136,6 +137,8 @@ class Entry:
         self.group: GroupKey | None = None
         self.waits: Reason | None = None
         self.is_writing = False
+        # Of its write nobody can tell yet whether it was made.
+        self.is_open = False
         self.retry_ms = 0
         self.failures = 0
         self.has_failed = False

@@ -58,7 +58,7 @@ class RunningSet:
         self.parked: set[str] = set()
         """Released, and put aside by Karmada as unschedulable."""
         self.unobserved: set[str] = set()
-        """Released, and overtaken by what was released later."""
+        """Released, and overtaken by what was released later; or perhaps released, as far as is known."""
         self.retried: set[str] = set()
         """Placed, after tries in vain that its record still counts."""
         self.starting: set[str] = set()
@@ -147,12 +147,15 @@ class RunningSet:
         phase = phase_of(entry)
         # What is held for a kick is about to be let go.
         is_kicked = isinstance(entry.state, HeldWithin) and entry.seen.kicks > 0
-        is_preplaced = is_assumed and entry.admission is not None and uid in entry.admission.choices
-        is_under_way = is_assumed or is_kicked or isinstance(phase, InFlight)
+        # Nobody can tell yet whether it was released, which may take for ever.
+        is_open = is_assumed and entry.is_open
+        is_sent = is_assumed and not is_open
+        is_preplaced = is_sent and entry.admission is not None and uid in entry.admission.choices
+        is_under_way = is_sent or is_kicked or isinstance(phase, InFlight)
         _keep(self.preplaced, uid, is_preplaced)
         _keep(self.in_flight, uid, is_under_way and not is_preplaced)
         _keep(self.parked, uid, isinstance(phase, Unplaced))
-        _keep(self.unobserved, uid, isinstance(phase, Unobserved))
+        _keep(self.unobserved, uid, is_open or isinstance(phase, Unobserved))
         record = entry.effective_record
         placed = phase if isinstance(phase, Placed) else None
         unbound = placed.unbound if placed is not None else 0

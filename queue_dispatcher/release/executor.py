@@ -208,8 +208,8 @@ class Executor(Generic[T]):
             await self._reconciler.at_rest()
             if not self._may_write():
                 self._observe(write.purpose, "not_leading")
-                self._reconciler.wrote(write, Fate.DROPPED)
-                return False
+                fate, told = Fate.DROPPED, ""
+                break
             prepared = self._reconciler.prepare(write)
             if prepared is None:
                 return True

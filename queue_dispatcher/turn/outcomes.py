@@ -41,7 +41,7 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
             if entry is None:
                 state.under_way.discard(write.uid)
             elif fate is Fate.OPEN:
-                _left_open(entry, message)
+                _left_open(state.cache, entry, message)
                 state.notices.append(FailedNotice(entry, write.purpose, message))
             else:
                 _wrote(state, entry, write, fate, message, now)
@@ -77,7 +77,7 @@ def _counted(cache: Cache, uid: str, cluster: str, bound: int | None) -> None:
 def written(state: TurnState, entry: Entry) -> None:
     """Nothing of the entry is being written any more."""
     state.under_way.discard(entry.uid)
-    entry.is_writing = False
+    entry.is_writing = entry.is_open = False
     state.cache.mark(entry)
 
 
@@ -99,9 +99,12 @@ def call_off(cache: Cache, entry: Entry) -> None:
         cache.forget(entry)
 
 
-def _left_open(entry: Entry, message: str) -> None:
-    """It is still under way, and charged; for its group it counts as released, since it may have been."""
-    entry.note = message
+def _left_open(cache: Cache, entry: Entry, message: str) -> None:
+    """It is still under way, and charged, but no longer in the release window; for its group it counts as
+    released, since it may have been.
+    """
+    entry.note, entry.is_open = message, True
+    cache.mark(entry)
     if entry.admission is not None:
         entry.admission.released.add(entry.uid)
 
@@ -206,7 +209,7 @@ def _abandon(state: TurnState) -> None:
     state.cache.excess.forget()
     for entry in state.cache.entries.values():
         if entry.is_writing or entry.record is not None:
-            entry.is_writing = False
+            entry.is_writing = entry.is_open = False
             state.cache.forget(entry)
 
 

@@ -512,20 +512,25 @@ def test_who_does_not_lead_writes_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_leadership_is_looked_at_again_after_a_pause() -> None:
+@pytest.mark.parametrize(("is_made", "told"), [(False, ["dropped a"]), (True, [])])
+def test_leadership_is_looked_at_again_after_a_pause(*, is_made: bool, told: list[str]) -> None:
+    """What may have been made by then is dropped only once it is known not to have been."""
+
     async def scenario() -> None:
         leads = [True]
         scene = Scene(leads=lambda: leads[0])
 
         def lose(purpose: str, outcome: str) -> None:
             leads[0] = outcome != "unknown"
+            if is_made and outcome == "not_leading":
+                scene.reconciler.unwanted.add("a")
 
         scene.executor._observe = lose
         scene.server.answers["a"] = [UNKNOWN]
         scene.executor.submit([admit("a")])
         await scene.settle()
         assert scene.server.patched == ["a"]
-        assert scene.reconciler.told == ["saw a", "dropped a"]
+        assert scene.reconciler.told == ["saw a", "saw a", *told]
 
     asyncio.run(scenario())
 

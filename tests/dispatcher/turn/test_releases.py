@@ -12,8 +12,11 @@ from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
 from queue_dispatcher.cache.entry import RestartedNotice
 from queue_dispatcher.cache.objects import NAMESPACES
 from queue_dispatcher.cache.tally import state_name
+from queue_dispatcher.turn.basis import MAX_PREPLACED
+from queue_dispatcher.turn.events import Wrote
+from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.window import START
-from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.turn.writes import Fate, Purpose, Write
 from queue_dispatcher.visibility.notes import notes_of
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, cluster_queue, flavor, service_class
@@ -47,6 +50,36 @@ def test_the_clock_of_the_former_leader_jams_nothing(skew_ms: int) -> None:
     assert made.requeue("t0") is None
     made.passes(300)
     assert (made.requeue("t0") or {})["count"] == 1
+
+
+class InDoubt(Plane):
+    """Nobody can tell of writes whether they were made, while that is so."""
+
+    doubts = True
+
+    def write(self, write: Write) -> None:
+        if self.doubts:
+            hear(self.state, Wrote(write, Fate.OPEN, "it may have been made"), self.now)
+        else:
+            super().write(write)
+
+
+@pytest.mark.parametrize(("rooms", "many"), [(None, START), ({"m1": 1_000}, MAX_PREPLACED)])
+def test_what_nobody_can_tell_of_keeps_its_quota_and_no_place_in_the_release_window(
+    rooms: dict[str, int] | None, many: int
+) -> None:
+    """Be it that Karmada is to choose the clusters, or that releases say where."""
+    made = InDoubt({"m1": 1_000}, rooms=rooms)
+    for number in range(many):
+        made.submit(f"open{number}")
+    made.turn()
+    assert made.charged() == many
+    made.doubts = False
+    for number in range(many):
+        made.submit(f"next{number}")
+    made.turn()
+    assert made.released() == sorted(f"next{number}" for number in range(many))
+    assert made.charged() == 2 * many
 
 
 def postponed(made: Plane, name: str, annotation: str) -> None:
