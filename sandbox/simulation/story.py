@@ -89,6 +89,7 @@ class QueueLine(Line):
     passes after ``drains_s`` and which is given up ``holds_s`` after it was made; ``depth`` have one at once.
     ``displaces``, ``reclaims``: as withinClusterQueue and reclaimWithinCohort of its preemption.
     ``evicts_s``: what it uses beyond a quota that was lowered is taken back after so long; None for never.
+    ``ages_s``: so long a wait there raises a priority by one, by ``ages_by`` at the most; 0 for never.
     """
 
     call: ClassVar[str] = "queue"
@@ -109,6 +110,8 @@ class QueueLine(Line):
     displaces: Displaces = "Never"
     reclaims: Reclaims = "Never"
     evicts_s: int | None = None
+    ages_s: int = 0
+    ages_by: int = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,6 +315,8 @@ def _queue(line: QueueLine) -> Obj:
         spec["preemption"] = {"withinClusterQueue": line.displaces, "reclaimWithinCohort": line.reclaims}
     if line.evicts_s is not None:
         spec["quotaReduction"] = {"policy": "Evict", "delay": f"{line.evicts_s}s"}
+    if line.ages_s:
+        spec["ageing"] = {"step": f"{line.ages_s}s", "cap": line.ages_by}
     if line.spreads:
         spec["scoringStrategy"] = {"type": "LeastAllocated"}
     if line.parent:

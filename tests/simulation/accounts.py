@@ -38,7 +38,8 @@ class Quota:
 
     ``rest``: what its percentage lost by rounding down, in hundredths. ``reserves``: None where what waits
     keeps nothing. ``displaces``, ``reclaims``: whom its work may displace, in its own queue and in others.
-    ``evicts``: what it uses beyond its quota is taken back.
+    ``evicts``: what it uses beyond its quota is taken back. ``ages_ms``: so long a wait there is worth one of
+    priority, ``ages_by`` at the most; 0 where no wait is.
     """
 
     name: str
@@ -54,6 +55,12 @@ class Quota:
     displaces: str = "Never"
     reclaims: str = "Never"
     evicts: bool = False
+    ages_ms: int = 0
+    ages_by: int = 0
+
+    def priority(self, stated: int, waited_ms: int) -> int:
+        """By which work goes that has waited there for so long."""
+        return stated + (min(self.ages_by, max(0, waited_ms) // self.ages_ms) if self.ages_ms else 0)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ def quota_of(obj: Obj, capacity: int) -> Quota:
         displaces=at(obj, "spec", "preemption", "withinClusterQueue", default="Never"),
         reclaims=at(obj, "spec", "preemption", "reclaimWithinCohort", default="Never"),
         evicts=at(obj, "spec", "quotaReduction", "policy") == "Evict",
+        ages_ms=_ms(at(obj, "spec", "ageing", "step", default="0s")),
+        ages_by=at(obj, "spec", "ageing", "cap", default=0),
     )
 
 

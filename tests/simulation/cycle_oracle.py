@@ -16,6 +16,8 @@ from tests.simulation.accounts import NEVER_FULL, Trees
 
 _TURN: Final = 1 << 40
 _ONE: Final = 1_000_000_000
+_PRIORITIES: Final = 16
+"""Of so many it is known from one cycle to the next who has had turns: those that were served last."""
 
 
 class _Entry(NamedTuple):
@@ -78,7 +80,11 @@ class Oracle:
         ):
             self.is_sure = False
             return []
-        return sorted(items, key=lambda item: (-item.priority, item.enqueued_ms, item.id))
+        return sorted(items, key=lambda item: (-self._priority(item), item.enqueued_ms, item.id))
+
+    def _priority(self, item: Item) -> int:
+        """As the ageing of its queue makes it."""
+        return self.trees.quotas[item.queue].priority(item.priority, self.now_ms - item.enqueued_ms)
 
     def run(self) -> None:
         """Give turns until the release window is full, or nothing has room."""
@@ -159,8 +165,9 @@ class Oracle:
         self._waiting[queue].remove(item)
         self._gone[queue] += 1
         # Who had the last turns comes last.
-        tags = self.tags[item.priority] = self.tags.pop(item.priority, {})
-        begun = self._begun.setdefault(item.priority, {})
+        priority = self._priority(item)
+        tags = self.tags[priority] = self.tags.pop(priority, {})
+        begun = self._begun.setdefault(priority, {})
         for name in self.trees.path(queue):
             above = self.trees.quotas[name].parent
             begun[above] = max(begun.get(above, 0), tags.get(name, 0))
@@ -381,8 +388,9 @@ class Oracle:
         tier = share = 0
         if self._root_is_scarce(queue):
             tier, share = int(self._borrows(queue, _amount(item))), self._share(queue, _amount(item), 0)
-        tag = self._tag(item.priority, queue)
-        return _Entry(tier, share, -item.priority, tag, item.enqueued_ms, item.id, queue)
+        priority = self._priority(item)
+        tag = self._tag(priority, queue)
+        return _Entry(tier, share, -priority, tag, item.enqueued_ms, item.id, queue)
 
     def _stand(self, queue: str, item: Item | None) -> None:
         """A head that borrowed and has lost its room hides its neighbours until it is looked at, and so does
@@ -401,7 +409,7 @@ class Oracle:
     def debts(self) -> list[tuple[int, dict[str, int]]]:
         """By priority, the last served first: who has had more turns than those that wait beside it."""
         found = []
-        for priority, tags in reversed(self.tags.items()):
+        for priority, tags in list(reversed(self.tags.items()))[:_PRIORITIES]:
             begun = self._begun.get(priority, {})
             owed = {}
             for name in tags.keys() & self.trees.quotas.keys():

@@ -75,8 +75,9 @@ class Decisions(Numbers):
         ]
         later += [item.due_ms for item in snapshot.growing if item.due_ms > now_ms]
         due_ms, right_ms = decision.next_due_ms, min(later, default=None)
-        if self._reserves(snapshot) and due_ms is not None and due_ms > now_ms:
-            # Reservations are made, drain and are given up in their time.
+        is_timed = self._reserves(snapshot) or self._ages(snapshot)
+        if is_timed and due_ms is not None and due_ms > now_ms:
+            # Reservations are made, drain and are given up in their time, and waiting raises priorities.
             right_ms = min(due_ms, right_ms or due_ms)
         if due_ms != right_ms:
             self._break(_RIGHT, "backoff", f"due at {due_ms}, and it is {right_ms}")
@@ -117,6 +118,13 @@ class Decisions(Numbers):
         backfill = QueueingStrategy.BACKFILL_FIFO
         waits = any(one.strategy is backfill and len(one.pending) for one in snapshot.queues.values())
         return waits or bool(snapshot.reservations.given_up or snapshot.claims)
+
+    def _ages(self, snapshot: Snapshot) -> bool:
+        """Whether the order of what waits may change by time alone."""
+        return any(
+            len(state.pending) and name in self._trees.quotas and self._trees.quotas[name].ages_ms
+            for name, state in snapshot.queues.items()
+        )
 
     @staticmethod
     def _cell(snapshot: Snapshot) -> int:

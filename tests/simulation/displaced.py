@@ -428,7 +428,8 @@ class Displacements(Evictions):
             line = self._line(binding)
             if line is None or not self._is_in_line(binding, line) or record_of(binding) is not None:
                 continue
-            rank, queue = (-line.priority, self._came_ms[key], key), self._queue_named(binding)
+            queue, came_ms = self._queue_named(binding), self._came_ms[key]
+            rank = (-self._aged(queue, line, came_ms), came_ms, key)
             if self._trees.is_placed(queue) and (queue not in first or rank < first[queue][0]):
                 first[queue] = (rank, binding, line)
         for queue, ((*_, key), binding, line) in first.items():

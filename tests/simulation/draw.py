@@ -88,6 +88,7 @@ def draw(seed: int) -> Story:
     story = _evictions(story, random.Random(f"evictions of {seed}"))
     story = _reservations(story, random.Random(f"reservations of {seed}"))
     story = _displacing(story, random.Random(f"displacing of {seed}"), clusters)
+    story = _ageing(story, random.Random(f"ageing of {seed}"))
     return _ways(story, random.Random(f"ways of {seed}"))
 
 
@@ -409,6 +410,22 @@ def _displacing(story: Story, rng: random.Random, clusters: list[str]) -> Story:
     lines = (_of_displacing(line, rng, calm=calm) for line in story.lines)
     story = replace(story, lines=tuple(lines))
     return _urgent(story, rng, clusters) if rng.random() < 0.7 else story
+
+
+def _ageing(story: Story, rng: random.Random) -> Story:
+    """In a third of the fleets whose clocks are right waiting raises priorities in some of the queues: above
+    those of a higher one in time, or only beside each other.
+    """
+    clocks = any(line.kind.startswith("clock") for line in story.of(FaultLine))
+    if clocks or rng.random() < 0.67:
+        return story
+    lines = (
+        replace(line, ages_s=rng.choice((1, 2, 5, 15)), ages_by=rng.choice((1, 5, 20, 120)))
+        if isinstance(line, QueueLine) and rng.random() < 0.7
+        else line
+        for line in story.lines
+    )
+    return replace(story, lines=tuple(lines))
 
 
 def _of_displacing(line: Line, rng: random.Random, *, calm: bool) -> Line:

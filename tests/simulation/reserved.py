@@ -59,7 +59,9 @@ class Reserved(Decisions):
         probes = [action for action in decision.actions if isinstance(action, Probe)]
         if not probes and not any(item.id in before for item in admitted):
             # Else it was kept for those too, in what order nobody says; or beside what is asked about.
-            behind = {one.item.id for one in made if any(_is_older(item, one.item) for item in admitted)}
+            behind = [
+                one.item.id for one in made if any(self._is_older(of, one.item, now_ms) for of in admitted)
+            ]
             self._say_when(made, [one for one in judged if one not in behind], snapshot, running)
         for item in admitted:
             after = running.beside(item.queue, _gpus(item), _ends_ms(item, running))
@@ -163,7 +165,11 @@ class Reserved(Decisions):
         """Whether it has to leave to the reservation what that needs."""
         if _is_for(item, one.item, claims) or _is_for(one.item, item, claims):
             return one.item.id in claims
-        return not _goes_first(item, one.item) and not self._is_entitled(item, one, running)
+        if one.item.id in claims and item.queue == one.item.queue and _stands_before(one.item, item):
+            # Waiting gives nobody a right to what others were displaced for.
+            return True
+        is_first = self._ranks_before(item, one.item, running.now_ms)
+        return not is_first and not self._is_entitled(item, one, running)
 
     def _is_entitled(self, item: Item, one: Reservation, running: Running) -> bool:
         """Whether it takes only what its queue owns, which it need not leave to who would borrow it."""
@@ -183,12 +189,34 @@ class Reserved(Decisions):
                 of = made.get(reason.text.partition(" is kept for ")[2].partition(",")[0])
                 if of is None or of.item.id == item.id:
                     self._break(_TRUE, item.name, f"{reason.text}, which is so of nobody")
-                elif _goes_first(item, of.item) and not _is_for(of.item, item, oracle.snapshot.claims):
+                elif not self._waits_behind(item, of.item, oracle.snapshot.claims, oracle.now_ms):
                     self._break(_TRUE, item.name, f"{reason.text}, behind which it does not stand")
                 elif len(made) == 1 and item.queue == of.item.queue:
                     then = after.beside(item.queue, _gpus(item), _ends_ms(item, after))
                     if not self._delay(of, oracle.snapshot, after, then):
                         self._break(_TRUE, item.name, f"{reason.text}, and it would not delay that")
+
+    def _waits_behind(self, item: Item, than: Item, claims: Collection[str], now_ms: int) -> bool:
+        """Whether what is kept for the other one is not for it."""
+        if not self._ranks_before(item, than, now_ms) or _is_for(than, item, claims):
+            return True
+        return than.id in claims and item.queue == than.queue and _stands_before(than, item)
+
+    def _ranks_before(self, item: Item, than: Item, now_ms: int) -> bool:
+        if item.queue != than.queue:
+            return self._priority(item, now_ms) > self._priority(than, now_ms)
+        return self._is_older(item, than, now_ms)
+
+    def _is_older(self, item: Item, than: Item, now_ms: int) -> bool:
+        """Whether it goes first in the queue of both: what is behind it has its turn after it."""
+        if item.queue != than.queue:
+            return False
+        its, others = ((-self._priority(one, now_ms), one.enqueued_ms, one.id) for one in (item, than))
+        return its < others
+
+    def _priority(self, item: Item, now_ms: int) -> int:
+        """As the ageing of its queue makes it."""
+        return self._trees.quotas[item.queue].priority(item.priority, now_ms - item.enqueued_ms)
 
     def _reserves_of(self, queue: str) -> Reserves | None:
         quota = self._trees.quotas.get(queue)
@@ -227,18 +255,9 @@ def _is_there(one: Reservation, running: Running) -> bool:
     return not one.cluster and running.has_room(one.item.queue, _gpus(one.item))
 
 
-def _goes_first(item: Item, than: Item) -> bool:
-    if item.queue != than.queue:
-        return item.priority > than.priority
-    return _is_older(item, than)
-
-
-def _is_older(item: Item, than: Item) -> bool:
-    """Whether it goes first in the queue of both: what is behind it has its turn after it."""
-    if item.queue != than.queue:
-        return False
-    its, others = ((-one.priority, one.enqueued_ms, one.id) for one in (item, than))
-    return its < others
+def _stands_before(item: Item, than: Item) -> bool:
+    """Whether it goes first by its priority as it is stated, and by when it came."""
+    return (-item.priority, item.enqueued_ms) < (-than.priority, than.enqueued_ms)
 
 
 def _ends_ms(item: Item, running: Running) -> float:

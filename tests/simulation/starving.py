@@ -63,10 +63,12 @@ class Starving(Reserved):
                 continue
             why = self._obstacles(binding, line, queue)
             if not why & {"impossible", "never", "queue"}:
-                waiting.append((-line.priority, self._came_ms[_key(binding)], _key(binding), binding, line))
+                came_ms = self._came_ms[_key(binding)]
+                rank = (-self._aged(queue, line, came_ms), came_ms, _key(binding))
+                waiting.append((rank, binding, line))
         if not waiting:
             return None
-        *_, binding, line = min(waiting, key=lambda one: one[:3])
+        _, binding, line = min(waiting, key=lambda one: one[0])
         quota = self._trees.quotas[self._queue_named(binding)]
         may_count = quota.reserves is not None and asked(binding) <= quota.nominal and not line.group
         return (binding, line) if may_count and not self._is_doubtful(line) else None

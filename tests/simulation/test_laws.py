@@ -5,6 +5,7 @@ from unittest import mock
 import pytest
 
 from fairway.scope import Scope
+from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle import pending
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
@@ -43,9 +44,17 @@ HANGS = (
     .submit("x", gpus=4, hangs=True, ready=True)
     .submit("y", at_s=5)
 )
+AGED = (
+    Story(until_s=40)
+    .cluster("a")
+    .queue("main", gpus=2, ages_s=1)
+    .submit("runs", gpus=2, runs_s=15)
+    .submit("old", gpus=2, at_s=1)
+    .submit("new", gpus=2, at_s=12, priority=5)
+)
 
 
-@pytest.mark.parametrize("story", [TWO, BEHIND, IN_LINE, UNEQUAL, HANGS])
+@pytest.mark.parametrize("story", [TWO, BEHIND, IN_LINE, UNEQUAL, HANGS, AGED])
 def test_nothing_is_broken_where_nothing_is_wrong(story: Story) -> None:
     played = play(story)
     assert not played.broken, "\n".join(map(str, played.broken))
@@ -89,6 +98,14 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story) -> None:
             "gates",
             lambda *_: False,
             id="the door is open",
+        ),
+        pytest.param(
+            AGED,
+            "cycles decide what is right",
+            Ageing,
+            "points",
+            lambda *_: 0,
+            id="waiting changes nothing",
         ),
         pytest.param(
             HANGS,

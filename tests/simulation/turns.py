@@ -68,11 +68,15 @@ class Turns(Quiet):
         leader = self.world.leader
         waits = leader.waits() if leader is not None and leader.reservations() else {}
         self._used[its] -= gpus
+        now_ms = self.world.timeline.now_ms
+        # It is a moment after that was decided.
+        most = self._aged(its, released, its_ms, _AT_LEAST_MS)
         for other, line, queue in self._able(but=key):
             since_ms = self._asked_ms.get(other, 0)
-            if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
+            least = self._aged(queue, line, self._came_ms.get(other, now_ms), -_AT_LEAST_MS)
+            if least < most or now_ms - since_ms < _AT_LEAST_MS:
                 continue
-            if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
+            if least == most and queue == its and since_ms > its_ms - _AT_LEAST_MS:
                 continue
             if queue != its and self._is_behind(other, line, queue):
                 continue
@@ -84,11 +88,11 @@ class Turns(Quiet):
                 self._passed_by_like[other] += 1
                 if (count := self._passed_by_like[other]) > _LIKE_IT:
                     self._break("turns are bounded", other, f"{count} like it came later and went before it")
-            from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
+            from_ms = self._passed_from_ms.setdefault(other, now_ms)
             # It may have become able after that was decided; with estimators it is being asked about, and
             # keeps its place meanwhile.
             moment_ms = _AT_LEAST_MS if self.world.story.estimators else _WRITTEN_MS
-            if self.world.timeline.now_ms - from_ms < moment_ms:
+            if now_ms - from_ms < moment_ms:
                 continue
             self._passed[other, queue == its] += 1
             count = self._passed[other, queue == its]
@@ -96,6 +100,11 @@ class Turns(Quiet):
                 told = f"has quota and room, and {count} of no more right were released before it"
                 self._break("turns are bounded", other, told)
         self._used[its] += gpus
+
+    def _aged(self, queue: str, line: SubmitLine, came_ms: int, more_ms: int = 0) -> int:
+        """The priority of who came then, as the ageing of its queue makes it by so much later than now."""
+        quota, waited_ms = self._trees.quotas.get(queue), self.world.timeline.now_ms - came_ms + more_ms
+        return quota.priority(line.priority, waited_ms) if quota is not None else line.priority
 
     def _able(self, but: str = "") -> Iterator[tuple[str, SubmitLine, str]]:
         """Who is held and could run at once, within the quota of its own queue: key, line, queue. ``but``: as
@@ -142,13 +151,15 @@ class Turns(Quiet):
         """
         if not self._trees.quotas[queue].is_strict:
             return False
-        most, own = min(self._trees.most(queue), self._gpus()), (-line.priority, self._came_ms.get(key, 0))
+        most, came_ms = min(self._trees.most(queue), self._gpus()), self._came_ms.get(key, 0)
+        own = (-self._aged(queue, line, came_ms, -_AT_LEAST_MS), came_ms)
         for other, binding in self.world.api.collection("resourcebindings").objects.items():
             ahead = self._line(binding)
             if ahead is None or self._queue_named(binding) != queue or not self._is_in_line(binding, ahead):
                 continue
             need = sum(asked(one) - self._has(one) for one, _ in self._together(binding, ahead))
-            if need <= most and (-ahead.priority, self._came_ms.get(other, own[1])) < own:
+            its_ms = self._came_ms.get(other, came_ms)
+            if need <= most and (-self._aged(queue, ahead, its_ms, _AT_LEAST_MS), its_ms) < own:
                 return True
         return False
 
