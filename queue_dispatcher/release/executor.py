@@ -24,6 +24,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
@@ -54,6 +55,8 @@ GUIDE = "guide"
 WORKERS = 32
 """As many writes at once, and as many companions."""
 PAUSE_S = 0.05
+FINDERS: Final = 4
+"""As many objects at once are read of which nobody can tell whether they were written."""
 ATTEMPTS = 8
 SETTLES_S: Final = 0.2
 """For what comes first to become known to Karmada."""
@@ -92,6 +95,18 @@ class Api(Protocol[T]):
         """See to it that it is as it says, or not there. Raises KubeError; may simply be done again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A write of which nobody can tell whether it was made. ``told``: why; ``due_s``: when its object is to
+    be read again, monotonic.
+    """
+
+    write: Write
+    path: str
+    told: str
+    due_s: float
+
+
 _DEFECT: Final = "a defect of the dispatcher; see its log"
 
 
@@ -125,8 +140,8 @@ class Executor(Generic[T]):
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
         self._troubles = Troubles()
-        self._group: asyncio.TaskGroup | None = None
         self.sequences = Sequences()
+        self.left_open: asyncio.Queue[Open] = asyncio.Queue()
 
     @property
     def waiting(self) -> int:
@@ -140,10 +155,12 @@ class Executor(Generic[T]):
 
     async def run(self) -> None:
         """Make writes until cancelled."""
-        async with asyncio.TaskGroup() as self._group:
+        async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
-                self._group.create_task(self._work(), name=f"writes/{number}")
-                self._group.create_task(self._guide(), name=f"companions/{number}")
+                group.create_task(self._work(), name=f"writes/{number}")
+                group.create_task(self._guide(), name=f"companions/{number}")
+            for number in range(FINDERS):
+                group.create_task(self._find_out(), name=f"open/{number}")
 
     async def _work(self) -> None:
         while True:
@@ -350,21 +367,26 @@ class Executor(Generic[T]):
 
     def _leave_open(self, write: Write, path: str, told: str) -> bool:
         """Nobody can tell yet whether the write was made: that is found out without its sequence."""
-        assert self._group is not None
         self._observe(write.purpose, "open")
         self._reconciler.wrote(write, Fate.OPEN, f"nobody can tell yet whether it was made: {told}")
-        finding_out = self._take(write, self._find_out(write, path, told))
-        self._group.create_task(finding_out, name=f"open/{write.uid}")
+        self.left_open.put_nowait(Open(write, path, told, self._clock() + UNREADABLE_S))
         return False
 
-    async def _find_out(self, write: Write, path: str, told: str) -> bool:
-        """Tell what became of a write that was left open, however long that takes; whether it is over."""
+    async def _find_out(self) -> None:
+        """Tell what became of writes that were left open, however long that takes."""
         while True:
-            await self._sleep(UNREADABLE_S)
-            try:
-                return await self._is_over(write, path) or self._give_up(write, Fate.FAILED, told)
-            except KubeError:
-                continue
+            one = await self.left_open.get()
+            if (wait_s := one.due_s - self._clock()) > 0:
+                await self._sleep(wait_s)
+            await self._take(one.write, self._look_again(one))
+
+    async def _look_again(self, one: Open) -> bool:
+        """Tell what became of it if its object can be read now; whether it is over."""
+        try:
+            return await self._is_over(one.write, one.path) or self._give_up(one.write, Fate.FAILED, one.told)
+        except KubeError:
+            self.left_open.put_nowait(replace(one, due_s=self._clock() + UNREADABLE_S))
+            return False
 
     def _fails_alone(self, write: Write, error: KubeError) -> bool:
         """Whether others are not to wait for the object of the write, at which the server has failed; if it

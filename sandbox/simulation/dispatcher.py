@@ -38,7 +38,7 @@ from queue_dispatcher.estimates.estimates import Departures, Estimates
 from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.estimates.promising import Promising
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
-from queue_dispatcher.release.executor import Executor
+from queue_dispatcher.release.executor import FINDERS, Executor
 from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.state import TurnState
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
@@ -265,8 +265,10 @@ class Run:
         sequences = executor.sequences
         sequences.ready = Mailbox(soon)  # type: ignore[assignment]  # what is used of a queue, in virtual time
         sequences.firsts = Mailbox(soon)  # type: ignore[assignment]  # likewise
+        executor.left_open = Mailbox(soon)  # type: ignore[assignment]  # likewise
         self._working = [Started(executor._work()) for _ in range(_WRITERS)]
         self._working += [Started(executor._guide()) for _ in range(_WRITERS)]
+        self._working += [Started(executor._find_out()) for _ in range(FINDERS)]
         if self._asking is not None:
             self._asking._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
             self._working += [Started(self._asking._work()) for _ in range(_ASKERS)]
