@@ -1,10 +1,11 @@
 """Dumps in YAML, built from parser events so that neither depth nor aliases can blow them up.
 
-Plain scalars are read as Kubernetes reads them through JSON: null, booleans and numbers are such, and
-everything else is text. The oddities of YAML 1.1 (``yes``, ``1:30``, dates) are text, and a number keeps
-its digits as written.
+Plain scalars are what kubectl makes of them: null, booleans (``yes`` and ``off`` among them) and numbers
+(``+8``, ``0x10``, ``010``, ``1_000``) are such, and everything else is text, as dates and ``1:30`` are. A
+number that JSON has too keeps its digits as written. Mirrors resolve.go of sigs.k8s.io/yaml/goyaml.v2.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +21,18 @@ Value = str | bool | msgspec.Raw | dict[str, "Value"] | list["Value"] | None
 _MAX_DEPTH = 256
 _MAX_NUMBER_LENGTH = 64
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_HEX = re.compile(r"0x[0-9a-fA-F]+")
+_TRUE, _FALSE = ("true", "yes", "on", "y"), ("false", "no", "off", "n")
+_BOOLEANS = {
+    written: word in _TRUE for word in _TRUE + _FALSE for written in (word, word.capitalize(), word.upper())
+}
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
+    r"|(?P<decimal>0|[1-9][0-9]*))"
+)
+_NUMERIC = frozenset("+-0123456789")
+_BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
 def yaml_documents(data: bytes) -> Iterator[Document]:
@@ -140,12 +150,19 @@ def _resolved(event: yaml.ScalarEvent) -> Value:
         return None
     if text in _BOOLEANS:
         return _BOOLEANS[text]
-    if len(text) <= _MAX_NUMBER_LENGTH:
-        if _NUMBER.fullmatch(text):
-            return msgspec.Raw(text.encode())
-        if _HEX.fullmatch(text):
-            return msgspec.Raw(str(int(text, 16)).encode())
-    return text
+    number = _number(text) if len(text) <= _MAX_NUMBER_LENGTH else None
+    return text if number is None else msgspec.Raw(number.encode())
+
+
+def _number(text: str) -> str | None:
+    """The number as JSON writes it, None where the text is none or beyond 64 bits of floating point."""
+    plain = text.replace("_", "") if text[0] in _NUMERIC else text
+    if (whole := _INTEGER.fullmatch(plain)) is not None:
+        base, digits = next((base, found) for name, base in _BASES.items() if (found := whole[name]))
+        return text if _JSON_NUMBER.fullmatch(text) else str(int(whole["sign"] + digits, base))
+    if not _FLOAT.fullmatch(plain) or not math.isfinite(float(plain)):
+        return None
+    return text if _JSON_NUMBER.fullmatch(text) else repr(float(plain))
 
 
 def _json(value: Value) -> bytes:

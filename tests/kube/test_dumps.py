@@ -266,8 +266,8 @@ BROKEN_ITEMS: dict[str, tuple[object, str]] = {
         "item 1 (x): kind: expected the kind of the object, found none; the item is skipped",
     ),
     "no name": (
-        {"kind": "Pod", "metadata": {"namespace": "n"}},
-        "item 1 (Pod n/): metadata.name: expected a name, found none; the item is skipped",
+        {"kind": "Pod", "metadata": {"namespace": "team"}},
+        "item 1 (Pod team/): metadata.name: expected a name, found none; the item is skipped",
     ),
     "unreadable metadata": (
         {"kind": "Pod", "metadata": "x"},
@@ -410,6 +410,14 @@ def test_one_page_of_a_list_is_a_problem_of_the_file(tmp_path: Path) -> None:
     [
         ("1e3", 1_000_000),
         ("0x10", 16_000),
+        ("-0x1", -1000),
+        ("+8", 8000),
+        ("010", 8000),
+        ("0o10", 8000),
+        ("0b11", 3000),
+        ("019", 19_000),
+        ("1_000", 1_000_000),
+        ("5.", 5000),
         ("1.50", 1500),
         ("4", 4000),
         ("'4'", 4000),
@@ -420,14 +428,14 @@ def test_one_page_of_a_list_is_a_problem_of_the_file(tmp_path: Path) -> None:
 def test_yaml_quantities_are_what_kubernetes_makes_of_them(
     tmp_path: Path, written: str, cpu_milli: int
 ) -> None:
-    text = f"kind: Node\nmetadata: {{name: n}}\nstatus:\n  allocatable:\n    cpu: {written}\n"
+    text = f"kind: Node\nmetadata: {{name: node}}\nstatus:\n  allocatable:\n    cpu: {written}\n"
     (only,) = read(tmp_path, text).nodes
     assert parse_amounts(only.status.allocatable) == {"cpu": cpu_milli}
 
 
-@pytest.mark.parametrize("written", ["1:30", "yes", "2024-01-01", "'0x10'", "1_000"])
+@pytest.mark.parametrize("written", ["1:30", "2024-01-01", "'0x10'", "0b2", "0o9", "_1", "._5"])
 def test_yaml_texts_are_not_taken_for_quantities(tmp_path: Path, written: str) -> None:
-    text = f"kind: Node\nmetadata: {{name: n}}\nstatus:\n  allocatable:\n    cpu: {written}\n"
+    text = f"kind: Node\nmetadata: {{name: node}}\nstatus:\n  allocatable:\n    cpu: {written}\n"
     (only,) = read(tmp_path, text).nodes
     with pytest.raises(ResourceError):
         parse_amounts(only.status.allocatable)
@@ -435,7 +443,7 @@ def test_yaml_texts_are_not_taken_for_quantities(tmp_path: Path, written: str) -
 
 def test_an_empty_yaml_quantity_is_left_out(tmp_path: Path) -> None:
     (only,) = read(
-        tmp_path, "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: , pods: ~}}\n"
+        tmp_path, "kind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: , pods: ~}}\n"
     ).nodes
     assert parse_amounts(only.status.allocatable) == {}
 
@@ -443,8 +451,9 @@ def test_an_empty_yaml_quantity_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "text"),
     [
-        ("yes", "yes"),
-        ("on", "on"),
+        ("'yes'", "yes"),
+        ("yesterday", "yesterday"),
+        ("1e400", "1e400"),
         ("'1.20'", "1.20"),
         ("1:30", "1:30"),
         ("2024-01-01", "2024-01-01"),
@@ -452,7 +461,7 @@ def test_an_empty_yaml_quantity_is_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_yaml_label_values_are_text(tmp_path: Path, written: str, text: str) -> None:
-    dump = read(tmp_path, f"kind: Node\nmetadata:\n  name: n\n  labels:\n    a: {written}\n")
+    dump = read(tmp_path, f"kind: Node\nmetadata:\n  name: node\n  labels:\n    a: {written}\n")
     assert dump.nodes[0].metadata.labels == {"a": text}
     assert dump.problems == ()
 
@@ -464,8 +473,8 @@ def test_yaml_label_values_are_text(tmp_path: Path, written: str, text: str) -> 
 @pytest.mark.parametrize(
     "template",
     [
-        "kind: Node\nmetadata:\n  name: n\n  generation: 7\n  labels:\n    a: %s\n    b: fine\n",
-        '{"kind":"Node","metadata":{"name":"n","generation":7,"labels":{"a":%s,"b":"fine"}}}',
+        "kind: Node\nmetadata:\n  name: node\n  generation: 7\n  labels:\n    a: %s\n    b: fine\n",
+        '{"kind":"Node","metadata":{"name":"node","generation":7,"labels":{"a":%s,"b":"fine"}}}',
     ],
     ids=["yaml", "json"],
 )
@@ -477,8 +486,15 @@ def test_label_values_that_are_no_text_are_made_text_as_written(
     assert only.metadata.labels == {"a": text, "b": "fine"}
     assert only.metadata.generation == 7
     assert [(p.object, p.field, p.detail) for p in dump.problems] == [
-        ("Node n", "metadata.labels[a]", f"expected text, got {found}; read as {text!r}")
+        ("Node node", "metadata.labels[a]", f"expected text, got {found}; read as {text!r}")
     ]
+
+
+@pytest.mark.parametrize("written", ["yes", "On", "Y", "TRUE"])
+def test_words_that_kubectl_takes_for_booleans_are_such(tmp_path: Path, written: str) -> None:
+    dump = read(tmp_path, f"kind: Node\nmetadata: {{name: node, labels: {{a: {written}}}}}\n")
+    assert dump.nodes[0].metadata.labels == {"a": "true"}
+    assert [p.detail for p in dump.problems] == ["expected text, got bool; read as 'true'"]
 
 
 def test_a_label_that_cannot_be_text_is_left_out(tmp_path: Path) -> None:
