@@ -51,8 +51,10 @@ class CustomResourceDefinition(KubeStruct, frozen=True):
 
     def schema(self, version: str) -> object:
         """The schema of a version as plain values, None where it has none of that name."""
-        for each in self.spec.versions or ():
-            if each.name == version:
-                found: object = msgspec.json.decode(each.schema.open_api_v3_schema)
-                return found
-        return None
+        found: object = msgspec.json.decode(self.schema_text(version))
+        return found
+
+    def schema_text(self, version: str) -> msgspec.Raw:
+        """The same as JSON."""
+        stated = (each.schema.open_api_v3_schema for each in self.spec.versions or () if each.name == version)
+        return next(stated, _NULL)

@@ -13,6 +13,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, Plane
 from admin.doctor.finding import Patch, Verdict
 from admin.doctor.gathering import Gathered
+from admin.doctor.once import refused_subjects, told_once
 from fairway.service.version import release
 
 FORMAT: Final = "fairway-doctor/1"
@@ -92,13 +93,16 @@ class Diagnosis:
 def diagnose(gathered: Gathered, checks: Iterable[Check]) -> Diagnosis:
     """Make all checks."""
     evidence = gathered.evidence
+    found = told_once([(check.name, each) for check in checks for each in check.findings(evidence)])
     said = [
-        Said(check.name, each.verdict, each.subject, each.message, each.remedy, each.patch, each.more)
-        for check in checks
-        for each in check.findings(evidence)
+        Said(name, each.verdict, each.subject, each.message, each.remedy, each.patch, each.more)
+        for name, each in found
     ]
+    refused = refused_subjects(found)
     said += [
-        Said(READING, Verdict.UNKNOWN, "", problem.told, problem.remedy) for problem in gathered.problems
+        Said(READING, Verdict.UNKNOWN, "", problem.told, problem.remedy)
+        for problem in gathered.problems
+        if problem.subject not in refused
     ]
     said.sort(key=lambda each: -CONCERN.index(each.verdict))
     moment = datetime.fromtimestamp(evidence.now_ms / 1000, UTC)

@@ -11,14 +11,14 @@ from typing import Final
 
 from admin.doctor.evidence import Plane, Role, Written
 from admin.doctor.kinds import NEVER_NONE, Kind
-from admin.doctor.reading import Read, told
+from admin.doctor.reading import Misread, Read, told
 from admin.doctor.views import Coordinates, View, by_coordinates, coordinates_of_item, views
 from fairway.kube.dump_document import Document, MalformedDump
 from fairway.kube.dump_documents import documents_in
 from fairway.kube.dump_items import Flaw, read_head, shown, title
 from fairway.kube.dump_text import dump_text
 from fairway.kube.dumps import DumpError
-from fairway.names import GROUP
+from fairway.names import API_VERSION, GROUP
 
 _SHOWN_KINDS: Final = 8
 
@@ -33,7 +33,7 @@ class PlaneDump:
         self._by_coordinates = by_coordinates(self._views)
         self._others: Counter[str] = Counter()
         self._partial: set[str] = set()
-        self._problems: list[str] = []
+        self._problems: list[Misread] = []
         self._written: list[Written] = []
 
     def read(self, *paths: Path) -> Read:
@@ -49,15 +49,15 @@ class PlaneDump:
 
     def _read(self, path: str) -> Read:
         objects = {view.name: found for view in self._views if (found := view.objects())}
-        if not objects:
+        if not objects and not self._written:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))
-            first = f"; the first problem is {self._problems[0]}" if self._problems else ""
+            first = f"; the first problem is {self._problems[0].told}" if self._problems else ""
             raise DumpError(
                 f"{path}: expected objects of the {self._role} API server, found {kinds or 'none'}{first}"
             )
         unread = dict.fromkeys(NEVER_NONE[self._role] - set(objects), f"{path} has none of them")
         unread |= dict.fromkeys(self._partial, f"{path} has only one page of them")
-        problems = tuple(f"{path}: {problem}" for problem in self._problems)
+        problems = tuple(Misread(one.subject, f"{path}: {one.told}") for one in self._problems)
         return Read(Plane(self._role, self._name, "", objects, unread, self._written), problems)
 
     def _take(self, document: Document, path: str) -> None:
@@ -68,9 +68,11 @@ class PlaneDump:
                 continue
             kind = head.kind or document.item_kind
             where = coordinates_of_item(head.api_version, kind)
-            if where.group == GROUP:
-                self._written.append(Written(path, kind, head.api_version, bytes(text)))
             view = self._by_coordinates.get(where) or self._of_items_without_group(head.api_version, where)
+            if GROUP in (where.group, head.api_version) or (view and view.coordinates.group == GROUP):
+                # What a list says of all its items, these need not say.
+                version = head.api_version or (API_VERSION if document.item_kind else "")
+                self._written.append(Written(path, kind, version, bytes(text)))
             if view is None:
                 self._others[shown(kind)] += 1
                 continue

@@ -9,9 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
+import msgspec
+
+from fairway.kube.decoding import UNDECODABLE
+from fairway.kube.objects import ApiObject
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
 T = TypeVar("T", bound=KubeObjectLike)
+_STORED = msgspec.json.Decoder(ApiObject)
 
 
 class Role(StrEnum):
@@ -42,6 +47,14 @@ class Written:
     kind: str
     api_version: str
     text: bytes
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether an API server wrote it: nobody else gives uids."""
+        try:
+            return bool(_STORED.decode(self.text).metadata.uid)
+        except UNDECODABLE:
+            return False
 
 
 @dataclass(frozen=True, slots=True)

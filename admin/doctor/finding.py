@@ -42,6 +42,7 @@ class Finding:
     vision/train``, or what was looked at as a whole where nothing is wrong. ``message``: what was found, at
     which field, and what was expected. ``remedy``: what to do, in one sentence or one command; empty for OK.
     ``more``: of several objects with the same thing wrong, the patch of each, in place of ``patch``.
+    ``refused_at``: the field at which an API server refuses the object, where that is what was found.
     """
 
     verdict: Verdict
@@ -50,6 +51,7 @@ class Finding:
     remedy: str = ""
     patch: Patch | None = None
     more: tuple[Patch, ...] = ()
+    refused_at: str = ""
 
 
 def does_not_apply(why: str) -> Finding:

@@ -55,10 +55,14 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that could not be read, or not be put to use, and the mend."""
+    """Something that could not be read, or not be put to use, and the mend.
+
+    ``subject``: the object that it is about, as findings call it; empty where it is about none.
+    """
 
     told: str
     remedy: str
+    subject: str = ""
 
     def __str__(self) -> str:
         return self.told
@@ -76,7 +80,7 @@ class Gathered:
     def knows_nothing(self) -> bool:
         """Whether no API server could be read at all."""
         given = (self.evidence.host, self.evidence.karmada, *self.evidence.members.values())
-        return not any(plane.objects for plane in given if plane is not None)
+        return not any(plane.objects or plane.written for plane in given if plane is not None)
 
 
 async def gather_evidence(patient: Patient, now_ms: int, console: Console) -> Gathered:
@@ -137,11 +141,11 @@ async def _members(
 def _problems(reads: Sequence[Read]) -> list[Problem]:
     """What the reads say, each with its mend."""
     return [
-        Problem(told, remedy)
+        problem
         for read in reads
-        for told, remedy in (
-            *((one, _REACHED) for one in read.failures),
-            *((one, _CORRECTED) for one in read.problems),
+        for problem in (
+            *(Problem(told, _REACHED) for told in read.failures),
+            *(Problem(one.told, _CORRECTED, one.subject) for one in read.problems),
         )
     ]
 

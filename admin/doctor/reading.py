@@ -26,14 +26,22 @@ class _Version(KubeStruct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Misread:
+    """An object that could not be read, or not as it is written: ``told`` in a sentence."""
+
+    subject: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
-    """One API server as it was read, and a sentence for each object that could not be.
+    """One API server as it was read, and what is wrong with each object that could not be.
 
     ``failures``: why it could not be read as a whole.
     """
 
     plane: Plane
-    problems: tuple[str, ...] = ()
+    problems: tuple[Misread, ...] = ()
     failures: tuple[str, ...] = ()
 
 
@@ -50,7 +58,7 @@ async def read_plane(
         raise
     except Refused:
         version = ""
-    objects, unread, problems = {}, {}, list[str]()
+    objects, unread, problems = {}, {}, list[Misread]()
     for view in views(kinds):
         try:
             broken = await _read(client, view, namespaces, seen)
@@ -65,27 +73,27 @@ async def read_plane(
             unread[view.name] = str(error)
         else:
             objects[view.name] = view.objects()
-            problems += [f"{name}: {sentence}" for sentence in broken]
+            problems += [Misread(one.subject, f"{name}: {one.told}") for one in broken]
     return Read(Plane(role, name, version, objects, unread), tuple(problems))
 
 
-async def _read(client: KubeClient, view: View, namespaces: Sequence[str], seen: Seen) -> list[str]:
+async def _read(client: KubeClient, view: View, namespaces: Sequence[str], seen: Seen) -> list[Misread]:
     paths = [view.first.path]
     if view.name in IN_OUR_NAMESPACES:
         root, _, plural = view.first.path.rpartition("/")
         paths = [f"{root}/namespaces/{namespace}/{plural}" for namespace in dict.fromkeys(namespaces)]
     try:
-        return [sentence for path in paths for sentence in await _pages(client, view, path, seen)]
+        return [one for path in paths for one in await _pages(client, view, path, seen)]
     except Expired:
         # The list took longer than the server keeps its history: it is smaller the second time, or fails.
         view.clear()
-        return [sentence for path in paths for sentence in await _pages(client, view, path, seen)]
+        return [one for path in paths for one in await _pages(client, view, path, seen)]
 
 
-async def _pages(client: KubeClient, view: View, path: str, seen: Seen) -> list[str]:
+async def _pages(client: KubeClient, view: View, path: str, seen: Seen) -> list[Misread]:
     first: Mapping[str, str] = {**view.first.params, "limit": str(_PAGE_SIZE)}
     accept = METADATA_LIST if view.first.metadata_only else JSON
-    params, count, broken = first, 0, list[str]()
+    params, count, broken = first, 0, list[Misread]()
     while True:
         page = await client.get_json(path, ListPage, params, accept=accept)
         for raw in page.items or ():
@@ -97,8 +105,9 @@ async def _pages(client: KubeClient, view: View, path: str, seen: Seen) -> list[
         params = {**first, "continue": page.metadata.continue_}
 
 
-def told(what: str, flaws: Iterable[Flaw]) -> list[str]:
-    """What is wrong with an object, as sentences."""
+def told(what: str, flaws: Iterable[Flaw]) -> list[Misread]:
+    """What is wrong with an object, one by one."""
     return [
-        f"{what}: {flaw.field}: {flaw.detail}" if flaw.field else f"{what}: {flaw.detail}" for flaw in flaws
+        Misread(what, f"{what}: {flaw.field}: {flaw.detail}" if flaw.field else f"{what}: {flaw.detail}")
+        for flaw in flaws
     ]

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from admin.doctor.evidence import Evidence, NotRead, Plane
 from admin.doctor.karmada_kinds import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -21,9 +19,8 @@ from admin.doctor.karmada_kinds import (
 )
 from admin.doctor.objects.policies import Policy, read_policy
 from admin.doctor.registration import scope_in_force
-from fairway.kube.decoding import UNDECODABLE
 from fairway.kube.dump_items import title as named
-from fairway.kube.objects import ApiObject, object_key
+from fairway.kube.objects import object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from fairway.scope import Scope
 from queue_dispatcher.api.kinds import (
@@ -62,9 +59,6 @@ SCHEDULED_BY = (
 """Labels of which karmada-scheduler wants one, not empty, before it looks at a binding."""
 
 
-_STORED = msgspec.json.Decoder(ApiObject)
-
-
 class Seen:
     """One karmada-apiserver, understood as of ``now_ms``, epoch milliseconds."""
 
@@ -91,9 +85,7 @@ class Seen:
     @cached_property
     def files(self) -> Mapping[str, str]:
         """The file of each object of ours that no API server has had yet, by what findings call it."""
-        return {
-            named(one.kind, one.text): one.file for one in self._plane.written if not _is_stored(one.text)
-        }
+        return {named(one.kind, one.text): one.file for one in self._plane.written if not one.is_stored}
 
     @property
     def volcano(self) -> Collection[str]:
@@ -288,14 +280,6 @@ def target(binding: Binding) -> str:
     if not binding.namespace:
         return f"clusterresourcebinding/{binding.name}"
     return f"resourcebinding/{binding.name} -n {binding.namespace}"
-
-
-def _is_stored(text: bytes) -> bool:
-    """Whether an API server wrote it: nobody else gives uids."""
-    try:
-        return bool(_STORED.decode(text).metadata.uid)
-    except UNDECODABLE:
-        return False
 
 
 def _has_ended(name: Kind, template: WorkloadObject) -> bool:

@@ -1,45 +1,54 @@
 """What a file says of our own kinds that an API server would refuse or drop.
 
-An API server keeps no field that the schema lacks, so this is asked of files alone: there a misspelt field
-looks as if it counted. The schemas are those of the CustomResourceDefinitions that this release ships.
+An API server keeps no field that the schema lacks and no value that it refuses, so this is asked of files
+alone. The schemas are those of the CustomResourceDefinitions that this release ships.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from difflib import get_close_matches
-from typing import Final, cast
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Final
 
 import msgspec
 
 from admin.doctor.evidence import Written
 from admin.doctor.finding import Finding, Verdict
+from admin.doctor.object_metadata import METADATA
 from admin.doctor.platform.definitions import shipped
+from admin.doctor.refusals import Holds, Refusal, near, refusals
+from admin.doctor.schema_rules import cel_rules
+from admin.doctor.structural_schema import Schema, read_schema
 from fairway.kube.decoding import UNDECODABLE
 from fairway.kube.dump_items import shown, title
 from fairway.names import API_VERSION, VERSION
 
 _OF_MEMBERS: Final = frozenset({"NodeDevices"})
 """Kinds of the group that member clusters serve: a file may hold them beside Karmada's."""
-_NO_FIELD: Final = "there is no such field: kubectl refuses it, and without its validation it is dropped"
-_NEAR: Final = 0.75
-"""So much of two names has to be the same: what is another field of Kueue's is no slip of the pen."""
+_REFUSED: Final = "it is refused"
 
 
 def misfits(written: Iterable[Written]) -> Iterator[Finding]:
-    """What is wrong with objects of our group as files have them: kinds, versions, fields, and doubles."""
-    schemas: dict[str, object] = {}
+    """What is wrong with objects of our group as files have them: kinds, versions, fields, values, doubles.
+
+    Of an object that an API server has already only the next change is refused, so that is a warning.
+    """
     first: dict[str, str] = {}
+    holds: Holds | None = None
     for one in written:
-        # Parsed here and not at import: only files with queues need them.
-        schemas = schemas or {each.spec.names.kind: each.schema(VERSION) for each, _ in shipped()}
+        # Parsed here and not at import, as the engine of rules is loaded: only files with queues need them.
+        schemas = our_schemas()
+        holds = holds or cel_rules()
         subject = title(one.kind, one.text)
         correct = f"correct it in {one.file}"
         if one.kind not in schemas:
             if one.kind not in _OF_MEMBERS:
-                told = f"kind: expected one of {', '.join(sorted(schemas))}, found {shown(one.kind)}"
-                yield Finding(Verdict.ERROR, subject, f"{told}{_near(one.kind, schemas)}", correct)
+                told = (
+                    f"kind: expected one of {', '.join(sorted(schemas))}, found {shown(one.kind) or 'none'}"
+                )
+                yield Finding(Verdict.ERROR, subject, f"{told}{near(one.kind, schemas)}", correct)
             continue
-        if one.api_version not in ("", API_VERSION):
-            told = f"apiVersion: expected {API_VERSION}, found {shown(one.api_version)}: it is refused"
+        if one.api_version != API_VERSION:
+            found = shown(one.api_version) or "none"
+            told = f"apiVersion: expected {API_VERSION}, found {found}: {_REFUSED}"
             yield Finding(Verdict.ERROR, subject, told, correct)
         if subject in first:
             there = "there before" if first[subject] == one.file else f"in {first[subject]} before"
@@ -49,44 +58,55 @@ def misfits(written: Iterable[Written]) -> Iterator[Finding]:
                 f"metadata.name: expected each object once, found it {there}: the later one counts",
                 f"leave one of them, or give them names of their own, in {one.file}",
             )
-        first.setdefault(subject, one.file)
-        for field, why in _unknown_in(one.text, schemas[one.kind]):
-            yield Finding(Verdict.WARNING, subject, f"{field}: {why}", correct)
+        if subject != one.kind:
+            first.setdefault(subject, one.file)
+        verdict = Verdict.WARNING if one.is_stored else Verdict.ERROR
+        for refusal in refused(one.text, schemas[one.kind], holds, is_stored=one.is_stored):
+            yield _finding(refusal, verdict, subject, correct)
+    if first and holds is None:
+        yield Finding(
+            Verdict.UNKNOWN,
+            "",
+            "the rules that go across fields, such as minRuntime against maxRuntime, could not be checked: "
+            "cel-expr-python is not installed",
+            "pip install 'fairway[dra]'",
+        )
 
 
-def _unknown_in(text: bytes, schema: object) -> Iterator[tuple[str, str]]:
+@cache
+def our_schemas() -> Mapping[str, Schema]:
+    """Of each of our kinds on Karmada's API server, with the metadata of all objects."""
+    return {each.spec.names.kind: _with_metadata(each.schema_text(VERSION)) for each, _ in shipped()}
+
+
+def refused(text: bytes, schema: Schema, holds: Holds | None, *, is_stored: bool = False) -> list[Refusal]:
+    """What is refused of an object of our own; none of what is no JSON, which is told where it was read."""
     try:
         stated = msgspec.json.decode(text)
     except UNDECODABLE:
-        # Told where it was read.
-        return
-    if isinstance(stated, dict):
-        # The API server itself knows the metadata; a status is the dispatcher's, of whatever release.
-        yield from _unknown({k: v for k, v in stated.items() if k not in ("metadata", "status")}, schema, "")
+        return []
+    if not isinstance(stated, dict):
+        return []
+    # A status is the dispatcher's, and no API server takes it from others; kubectl looks at its fields.
+    status = stated.pop("status", None)
+    found = list(refusals(schema, stated, holds))
+    if status is not None and not is_stored:
+        of_status = refusals(schema.properties["status"], status, None, "status")
+        found += [one for one in of_status if one.is_unknown]
+    return found
 
 
-def _unknown(stated: object, schema: object, at: str) -> Iterator[tuple[str, str]]:
-    """Fields that the schema lacks, as path and sentence."""
-    known = cast("Mapping[str, object]", schema) if isinstance(schema, dict) else {}
-    if isinstance(stated, list):
-        for number, item in enumerate(stated):
-            yield from _unknown(item, known.get("items"), f"{at}[{number}]")
-    if not isinstance(stated, dict) or known.get("type") != "object":
-        return
-    properties, others = known.get("properties"), known.get("additionalProperties")
-    fields = cast("Mapping[str, object]", properties) if isinstance(properties, dict) else {}
-    for name, value in stated.items():
-        path = f"{at}.{name}" if at else name
-        if name in fields:
-            yield from _unknown(value, fields[name], path)
-        elif others is not None:
-            yield from _unknown(value, others, path)
-        else:
-            yield shown(path), f"{_NO_FIELD}{_near(name, fields)}"
+def _with_metadata(text: msgspec.Raw) -> Schema:
+    schema = read_schema(text)
+    return msgspec.structs.replace(schema, properties={**schema.properties, "metadata": METADATA})
 
 
-def _near(name: str, known: Collection[str]) -> str:
-    # Whatever the case, so that `clusterqueue` is near to `clusterQueue` and to nothing else.
-    by_lower = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=_NEAR)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
+def _finding(refusal: Refusal, verdict: Verdict, subject: str, correct: str) -> Finding:
+    told = f"{refusal.field}: {refusal.told}" if refusal.field else refusal.told
+    return Finding(
+        verdict,
+        subject,
+        told if refusal.is_unknown else f"{told}: {_REFUSED}",
+        f"{correct}; {refusal.mend}" if refusal.mend else correct,
+        refused_at=refusal.field,
+    )

@@ -22,7 +22,9 @@ def read_service_class(stated: ServiceClassObject) -> ServiceClass:
     base_ms = duration_ms(requeue.backoff_base, BACKOFF_BASE_MS, "spec.requeue.backoffBase", problems)
     max_ms = duration_ms(requeue.backoff_max, BACKOFF_MAX_MS, "spec.requeue.backoffMax", problems)
     if max_ms < base_ms:
-        problems.add("spec.requeue.backoffMax", "below backoffBase: expected at least that; read as that")
+        problems.add(
+            "spec.requeue.backoffBase", "above backoffMax: expected at most that; backoffMax is read as this"
+        )
         max_ms = base_ms
     limit = requeue.backoff_limit
     if limit is not None:

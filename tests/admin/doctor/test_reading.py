@@ -135,8 +135,10 @@ def test_a_broken_object_costs_only_itself() -> None:
     read = live(scenario)
     assert sorted(node.metadata.name for node in read.plane.listed(NODES)) == ["odd", "whole"]
     first, second = read.problems
-    assert first == "east: nodes broken: status.allocatable: expected object, got int; the item is skipped"
-    assert second.startswith("east: nodes odd: metadata.labels[a]: expected text")
+    assert (
+        first.told == "east: nodes broken: status.allocatable: expected object, got int; the item is skipped"
+    )
+    assert second.told.startswith("east: nodes odd: metadata.labels[a]: expected text")
 
 
 def test_two_views_of_a_kind_cost_one_list() -> None:
@@ -246,7 +248,7 @@ def test_a_broken_object_of_a_dump_costs_only_itself(tmp_path: Path) -> None:
     read = PlaneDump(Role.HOST, "host", PLATFORM_KINDS[Role.HOST]).read(file)
     assert [each.metadata.name for each in read.plane.listed(SECRETS)] == ["good"]
     (problem,) = read.problems
-    assert "Secret karmada-system/bad" in problem
+    assert "Secret karmada-system/bad" in problem.told
 
 
 def test_secrets_do_not_print_themselves(tmp_path: Path) -> None:

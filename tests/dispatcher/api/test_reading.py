@@ -561,7 +561,7 @@ def test_all_durations_say_it_alike(field: str, stated: str, told: str) -> None:
 def test_a_longest_wait_below_the_first_is_the_first() -> None:
     read = read_service_class(service_class({"requeue": {"backoffBase": "2h"}}))
     assert (read.backoff_base_ms, read.backoff_max_ms) == (2 * HOUR_MS, 2 * HOUR_MS)
-    assert fields(read.problems) == ["spec.requeue.backoffMax"]
+    assert fields(read.problems) == ["spec.requeue.backoffBase"]
 
 
 @pytest.mark.parametrize(

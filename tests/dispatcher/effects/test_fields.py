@@ -683,7 +683,7 @@ def test_the_objects_of_a_row_differ_in_its_field_alone_and_are_as_the_schema_ha
     found = []
     for spec in (row.one, row.other):
         assert errors(row.kind, {"metadata": {"name": "it"}, "spec": spec}) == []
-        found.append(list(_values(defaulted(at, spec), "", at)))
+        found.append(list(_values(defaulted(row.kind, spec), "", at)))
     differ = {path for path, _ in {*map(repr_of, found[0])} ^ {*map(repr_of, found[1])}}
     assert row.field in differ
     assert differ <= {row.field, *row.beside}
