@@ -16,6 +16,7 @@ import msgspec
 
 from admin.doctor.structural_schema import Rule, Schema, completed
 from fairway.kube.dump_items import shown
+from fairway.service.durations import LONGEST, TooLongDurationError, parse_duration_s
 
 Holds = Callable[[str, object], bool]
 """Whether a rule in CEL is true of a value, as ``self``; one that fails is not."""
@@ -35,13 +36,14 @@ _SHOWN: Final = 60
 _INT64: Final = range(-(2**63), 2**63)
 _WHOLE: Final = 2.0**53
 """From here on a float is no whole number any more, as Go's JSON schemas have it."""
+_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 _PATTERNS: Final = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$": (
         "a name of lower case letters, digits, - and ."
     ),
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "a name of lower case letters, digits and -",
     r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$": "a name of letters, digits, -, _ and .",
-    r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$": "a duration such as 90s, 5m or 1h30m",
+    _DURATION: "a duration such as 90s, 5m or 1h30m",
     r"^[0-9]{1,4}(\.[0-9]{1,3})?$": 'a number below 10000 with at most three decimals, such as 2 or "0.5"',
     r"^[0-9]{1,6}(\.[0-9]{1,3})?$": 'a number below 1000000 with at most three decimals, such as "2.49"',
     r"^([0-9]+(\.[0-9]+)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$": (
@@ -166,9 +168,22 @@ def _of_text(schema: Schema, value: str, at: str) -> Iterator[Refusal]:
     sizes = list(_of_size(schema.min_length, schema.max_length, len(value), "character", at))
     yield from sizes
     # No pattern is asked about a text of any length.
-    if not sizes and schema.pattern and not _pattern(schema.pattern).search(value):
+    if sizes or not schema.pattern:
+        return
+    if not _pattern(schema.pattern).search(value):
         expected = schema.title or _PATTERNS.get(schema.pattern, f"text that matches {schema.pattern}")
         yield Refusal(at, f"expected {expected}, found {_json(value)}")
+    elif schema.pattern == _DURATION and _overflows(value):
+        yield Refusal(at, f"expected at most {LONGEST}, found {_json(value)}")
+
+
+def _overflows(duration: str) -> bool:
+    """Whether rules in Go fail on it, where those of the doctor's engine know longer ones."""
+    try:
+        parse_duration_s(duration)
+    except TooLongDurationError:
+        return True
+    return False
 
 
 @cache

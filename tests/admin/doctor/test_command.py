@@ -77,6 +77,31 @@ def test_whole_dumps_in_which_all_is_well(doctor: Doctor, tmp_path: Path) -> Non
     assert lines[-1] == f"{len(PLATFORM) - len(OFFLINE)} checks are well"
 
 
+@pytest.mark.parametrize(
+    ("spec", "health", "told"),
+    [
+        ("{weight: 2}", Health.WELL, "ok       queue-fields"),
+        (
+            "{weight: 0.5}",
+            Health.ERRORS,
+            "spec.weight: expected a whole number or text, found 0.5: it is refused",
+        ),
+        ("[]", Health.ERRORS, "spec: expected a map, found []: it is refused; mend: correct it in"),
+    ],
+)
+def test_a_file_of_queues_is_looked_at_before_it_is_applied(
+    spec: str, health: Health, told: str, doctor: Doctor, tmp_path: Path
+) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text(
+        f"apiVersion: fairway.dev/v1alpha1\nkind: ClusterQueue\nmetadata: {{name: a}}\nspec: {spec}\n"
+    )
+    done = doctor("--karmada", file, "--check", "queue-fields")
+    assert (done.code, done.err) == (health, "")
+    assert told in done.out
+    assert "reading" not in done.out
+
+
 def test_what_dumps_cannot_tell_is_unknown_and_never_well(doctor: Doctor, tmp_path: Path) -> None:
     words = dumps(Installation(), tmp_path)
     done = doctor(*words, "--offline", *[word for name in OFFLINE for word in ("--check", name)])

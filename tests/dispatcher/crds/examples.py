@@ -462,6 +462,7 @@ QUEUES = (
         for stated, refused, field in (
             ({"after": "5"}, PATTERN, "after"),
             ({"after": "2562048h"}, "must be at most 2562047h", "after"),
+            ({"after": "2562047h1m"}, "must be at most 2562047h", "after"),
             ({"drainAfter": "-1h"}, PATTERN, "drainAfter"),
             ({"drainAfter": "2562048h"}, "must be at most 2562047h", "drainAfter"),
             ({"drainAfter": "59s"}, "must be at least after", "drainAfter"),
@@ -589,6 +590,14 @@ CLASSES = (
     Example("a time for a cluster to come back", "ServiceClass", {"clusterLostTimeout": "1h"}),
     Example("a cluster that is waited for without end", "ServiceClass", {"clusterLostTimeout": "0s"}),
     Example("a cluster that is waited for for ages", "ServiceClass", {"clusterLostTimeout": "2562047h"}),
+    *(
+        Example(f"{field} of {text}", "ServiceClass", {field: text}, refused, f"spec.{field}")
+        for field, text, refused in (
+            ("clusterLostTimeout", "2562047h1m", "must be at most 2562047h"),
+            ("maxWait", "2562048h", ABOVE_ZERO),
+        )
+    ),
+    Example("a wait beyond the longest whole hours", "ServiceClass", {"maxWait": "2562047h1m"}),
     Example(
         "a time beyond 64 bits of nanoseconds",
         "ServiceClass",
