@@ -1,5 +1,6 @@
 """What an API server refuses by a schema: a table of what Kubernetes 1.36 was seen to say of such values."""
 
+import msgspec
 import pytest
 
 from admin.doctor.object_metadata import METADATA
@@ -178,6 +179,11 @@ def test_rules_are_of_what_is_in_order_otherwise_and_of_new_objects(
     found = [f"{one.field}: {one.told}" for one in refusals(read_schema(RULED), value, holds)]
     assert len(found) == len(told)
     assert all(one.startswith(start) for one, start in zip(found, told, strict=True))
+
+
+def test_a_keyword_that_is_not_judged_is_no_schema() -> None:
+    with pytest.raises(msgspec.ValidationError, match="multipleOf"):
+        read_schema(b'{"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 2}}}')
 
 
 def test_nulls_are_left_out_and_defaults_filled_in_as_a_server_does() -> None:

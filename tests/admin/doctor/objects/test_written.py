@@ -263,6 +263,12 @@ def test_an_object_that_does_not_say_what_it_is(head: str, told: str, tmp_path: 
     assert one.message.startswith(told)
 
 
+def test_two_objects_without_a_name_are_not_one_that_is_there_twice(tmp_path: Path) -> None:
+    nameless = {**ours("ClusterQueue", {}), "metadata": {}}
+    messages = [one.message for one in told(tmp_path, [nameless, nameless])]
+    assert messages == ["metadata.name: expected a value, found none: it is refused"] * 2
+
+
 def test_items_of_a_typed_list_are_what_the_list_says(tmp_path: Path) -> None:
     head = "apiVersion: fairway.dev/v1alpha1\nkind: ClusterQueueList\nitems:\n"
     found = diagnosed(tmp_path / "list.yaml", f"{head}- metadata: {{name: main}}\n  spec: {{weight: 0.5}}\n")
@@ -304,6 +310,7 @@ def test_a_rule_that_fails_is_not_held() -> None:
     assert holds is not None
     assert holds("self.a > 1", {"a": 2})
     assert not holds("self.a > 1", {})
+    assert not holds("no rule (", {})
     assert not holds("duration(self) <= duration('2562047h')", "99999999999h")
 
 
