@@ -200,7 +200,8 @@ class Fleet(Plane):
             is_over = not self._note_plans() and not turned.writes and not turned.probings
             self.state.notices.clear()
             if is_over:
-                return
+                break
+        self._judging.settled()
 
     def write(self, write: Write) -> None:
         """See `Plane.write`; what is released is placed, and what is stopped begins to go."""

@@ -105,6 +105,8 @@ class Judging:
         self._counted = counted
         self._fault = fault
         self._plans: dict[str, _Plan] = {}
+        # By workload, what has ended just now, and as what.
+        self._ended: dict[str, tuple[_Plan, str]] = {}
         self._places = 0
 
     def __contains__(self, workload: str) -> bool:
@@ -119,6 +121,7 @@ class Judging:
         before = self._plans.get(workload)
         if before is not None:
             self.ended(workload, now_ms)
+            self._settle(workload)
         self._places += 1
         place = before.place if before is not None else self._places
         has_claim = before is not None and before.has_claim
@@ -136,7 +139,8 @@ class Judging:
 
     def started(self, workload: str, queue: str, rank: Rank, cluster: str) -> None:
         """It was released, to that cluster."""
-        own = self._plans.pop(workload, None)
+        ended, _ = self._ended.pop(workload, (None, ""))
+        own = self._plans.pop(workload, ended)
         if own is None:
             self._take_place(workload, queue, rank, cluster)
         for one in self._plans.values():
@@ -164,9 +168,17 @@ class Judging:
             self._counted.outcomes[WITHDRAWN] += 1
 
     def ended(self, workload: str, now_ms: int) -> None:
-        """It has that plan no more, and has not started."""
+        """It has that plan no more, and has not started; until `settled` it may at this very moment."""
         plan = self._plans.pop(workload)
-        outcome = self._outcome(plan, now_ms) if plan.gone else CALLED_OFF
+        self._ended[workload] = (plan, self._outcome(plan, now_ms) if plan.gone else CALLED_OFF)
+
+    def settled(self) -> None:
+        """Nothing more comes of this moment."""
+        for workload in list(self._ended):
+            self._settle(workload)
+
+    def _settle(self, workload: str) -> None:
+        plan, outcome = self._ended.pop(workload)
         self._counted.outcomes[outcome] += 1
         if outcome == LOST:
             self._fault(f"{workload} did not start, though {plan.gone} had gone for it")

@@ -42,6 +42,7 @@ def test_pods_outlive_a_claim_however_late_they_were_stopped(
     if elsewhere:
         judging.moved("urgent", "m2")
     judging.ended("urgent", over_ms)
+    judging.settled()
     assert (counted.outcomes[outcome], counted.outcomes[PLANS]) == (1, 1)
     assert bool(counted.faults) is (outcome == LOST)
 
@@ -89,4 +90,20 @@ def test_in_whose_place_another_one_starts_that_one_comes_last(gpus: int, cluste
     judging.started("older", "a", (0, "1"), cluster)
     pods.running[cluster]["older"] = gpus
     judging.ended("newer", 1)
+    judging.settled()
     assert counted.outcomes[outcome] == 1
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_who_starts_as_its_plan_is_given_up_has_started(*, settled: bool) -> None:
+    """As whoever was before it is given up as well: of what is anybody's it has the first turn."""
+    pods, counted = Pods(4, {"m1": 4}, {"urgent": 4}), Counted()
+    judging = Judging(pods, counted, counted.faults.append)
+    judging.begun("urgent", "main", (0, "1"), "m1", 0)
+    judging.displaced("urgent")
+    judging.ended("urgent", 1)
+    if settled:
+        judging.settled()
+    judging.started("urgent", "main", (0, "1"), "m1")
+    judging.settled()
+    assert (counted.outcomes[LOST], counted.outcomes[STARTED]) == ((1, 0) if settled else (0, 1))
