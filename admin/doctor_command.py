@@ -122,9 +122,10 @@ def doctor(
 
     from admin.doctor.diagnosis import diagnose
     from admin.doctor.mending import patches
-    from admin.document import to_json, to_yaml
+    from admin.document import to_json
     from admin.terminal.console import output as standard_output
     from admin.terminal.doctor import diagnosis_lines, diagnosis_table
+    from admin.yaml_text import yaml_text
 
     diagnosis = diagnose(gathered, checks)
     if fix:
@@ -132,7 +133,7 @@ def doctor(
     elif output == "json":
         text = to_json(diagnosis)
     elif output == "yaml":
-        text = to_yaml(diagnosis)
+        text = yaml_text(diagnosis)
     elif out is None and standard_output().is_terminal:
         text = rendered(diagnosis_table(diagnosis), to_terminal=True)
     else:

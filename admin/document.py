@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from admin.changes import Comparison
 from admin.definitions import POD_SHARE
@@ -108,11 +107,6 @@ class _Head(msgspec.Struct, frozen=True):
 def to_json(value: object) -> str:
     """Any of the command's results as indented JSON, with a line break at its end."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
-
-
-def to_yaml(value: object) -> str:
-    """The same content as `to_json`, as YAML."""
-    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True, width=110)
 
 
 def read_report(path: Path) -> Report:

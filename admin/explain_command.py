@@ -43,12 +43,13 @@ def explain(
     The workload is a file, or a shape: pods (--nodes) of devices (--gpus), CPU and memory. Pods of a shape
     start together or not at all.
     """
-    from admin.document import to_json, to_yaml
+    from admin.document import to_json
     from admin.explaining import read_verdicts
     from admin.local import LocalEstimates
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.verdicts import verdict_tables
     from admin.verdicts import unheard_of
+    from admin.yaml_text import yaml_text
 
     asked = flags.asked()
     rules, tls = given.rules(), given.tls()
@@ -73,7 +74,7 @@ def explain(
         case "json":
             write(to_json(verdicts), out)
         case "yaml":
-            write(to_yaml(verdicts), out)
+            write(yaml_text(verdicts), out)
         case _:
             write(rendered(verdict_tables(verdicts), to_terminal=out is None), out)
     if verdicts.fits_somewhere:

@@ -126,16 +126,17 @@ def _now() -> datetime:
 
 
 def _printed(found: "Hours", output: str, limit: int, *, to_terminal: bool) -> str:
-    from admin.document import to_json, to_yaml
+    from admin.document import to_json
     from admin.hours import to_csv
     from admin.terminal.console import rendered
     from admin.terminal.hours import hours_tables
+    from admin.yaml_text import yaml_text
 
     match output:
         case "json":
             return to_json(found)
         case "yaml":
-            return to_yaml(found)
+            return yaml_text(found)
         case "csv":
             return to_csv(found)
         case _:

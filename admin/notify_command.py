@@ -145,15 +145,16 @@ def _karmada(text: str | None, clusters: "tuple[Source, ...]") -> "LiveSource | 
 
 
 def _printed(found: "Notification", output: str, *, to_terminal: bool) -> str:
-    from admin.document import to_json, to_yaml
+    from admin.document import to_json
     from admin.terminal.console import rendered
     from admin.terminal.notify import notify_tables
+    from admin.yaml_text import yaml_text
 
     match output:
         case "json":
             return to_json(found)
         case "yaml":
-            return to_yaml(found)
+            return yaml_text(found)
         case _:
             wide = output == "wide"
             return rendered(notify_tables(found, _LINES, wide=wide), to_terminal=to_terminal, wide=wide)

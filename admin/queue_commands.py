@@ -310,15 +310,15 @@ def _complain(text: str) -> None:
 def _printed(answer: T, drawn: "RenderableType", output: str, *, lines: bool) -> str:
     """``lines``: one after the other, each to be told from the next."""
     import msgspec
-    import yaml
 
     from admin.terminal.console import rendered
+    from admin.yaml_text import yaml_text
 
     match output:
         case "json":
             made = msgspec.json.encode(answer)
             return (made if lines else msgspec.json.format(made, indent=2)).decode() + "\n"
         case "yaml":
-            return "---\n" * lines + yaml.safe_dump(msgspec.to_builtins(answer), sort_keys=False)
+            return "---\n" * lines + yaml_text(answer)
         case _:
             return rendered(drawn, to_terminal=True, wide=output == "wide") + "\n" * lines

@@ -55,13 +55,14 @@ def report(
     known where the node agent runs, and with --from-prometheus where Prometheus scrapes their exporters.
     """
     from admin.comparison import compare as compared
-    from admin.document import DocumentError, read_report, to_json, to_yaml
+    from admin.document import DocumentError, read_report, to_json
     from admin.headline import with_headline
     from admin.local import LocalEstimates
     from admin.reporting import only, products
     from admin.reporting import read_report as read
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.report import report_tables
+    from admin.yaml_text import yaml_text
     from fairway.accelerators.product_names import holds
 
     given = replace(given, from_prometheus=bool(prometheus.urls))
@@ -101,7 +102,7 @@ def report(
         case "json":
             write(to_json(made), out)
         case "yaml":
-            write(to_yaml(made), out)
+            write(yaml_text(made), out)
         case "html":
             from admin.html.page import page
 

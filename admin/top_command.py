@@ -180,15 +180,16 @@ def _printed(found: "Top", output: str, limit: int, *, to_terminal: bool, lines:
     """``lines``: one after the other, each to be told from the next."""
     import msgspec
 
-    from admin.document import to_json, to_yaml
+    from admin.document import to_json
     from admin.terminal.console import rendered
     from admin.terminal.top import top_tables
+    from admin.yaml_text import yaml_text
 
     match output:
         case "json":
             return msgspec.json.encode(found).decode() + "\n" if lines else to_json(found)
         case "yaml":
-            return "---\n" * lines + to_yaml(found)
+            return "---\n" * lines + yaml_text(found)
         case _:
             wide = output == "wide"
             drawn = rendered(top_tables(found, limit, wide=wide), to_terminal=to_terminal, wide=wide)

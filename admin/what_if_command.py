@@ -71,13 +71,14 @@ def what_if(
 
     Needs the objects of the clusters: live clusters and dumps, no estimators.
     """
-    from admin.document import to_json, to_yaml
+    from admin.document import to_json
     from admin.edits import EditError
     from admin.local import LocalEstimates
     from admin.supposing import EditFlags, edits_of, suppose
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.supposition import supposition_tables
     from admin.verdicts import unheard_of
+    from admin.yaml_text import yaml_text
     from fairway.selectors import SelectorError
 
     asked = flags.asked() if flags.is_given else None
@@ -104,7 +105,7 @@ def what_if(
         case "json":
             write(to_json(made), out)
         case "yaml":
-            write(to_yaml(made), out)
+            write(yaml_text(made), out)
         case _:
             write(rendered(supposition_tables(made), to_terminal=out is None), out)
     context.exit(exit_of(made.before))

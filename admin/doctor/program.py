@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import yaml
-
 from admin.doctor.arguments import Arguments, read_arguments
 from admin.doctor.evidence import NotRead, Plane
 from admin.doctor.finding import Patch
@@ -14,6 +12,7 @@ from admin.doctor.gates import is_on
 from admin.doctor.kinds import DEPLOYMENTS, PODS, SECRETS
 from admin.doctor.running import Container, Deployment, Pod, PodSpec, Secret
 from admin.doctor.version import Version, parse_version
+from admin.yaml_text import yaml_text
 from fairway.kube.objects import object_key
 
 SCHEDULER: Final = "karmada-scheduler"
@@ -119,7 +118,7 @@ class Program:
             }
         }
         target = f"deployment/{self.owner.metadata.name} -n {self.namespace}"
-        return Patch("host", yaml.safe_dump(body, sort_keys=False, width=1000), target, strategic=True)
+        return Patch("host", yaml_text(body, width=1000), target, strategic=True)
 
     def with_gate(self, gate: str, on: bool) -> Patch | None:
         """The same for one feature gate."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-import yaml
 
 from admin.install.manifest import Json, Manifest, ManifestError, encoded, manifest_of
+from admin.yaml_text import yaml_text
 from fairway.kube.objects import KubeStruct
 
 _TOKEN: Final = "token"
@@ -51,7 +51,7 @@ def kubeconfig(secret: Json, server: str, cluster: str, user: str, where: str) -
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": user}}],
         "current-context": cluster,
     }
-    return yaml.safe_dump(config, sort_keys=False)
+    return yaml_text(config)
 
 
 def filled(secret: Manifest, data: Mapping[str, str]) -> Manifest:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
-import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -15,6 +14,7 @@ from admin.install.step import Apply, CopyCertificates, IssueKubeconfig, Protect
 from admin.install.uninstalling import Gone
 from admin.printable import counted
 from admin.terminal.console import shown
+from admin.yaml_text import yaml_text
 
 _MARKS: Final = {Verdict.CREATE: "+ ", Verdict.CHANGE: "~ ", Verdict.KEEP: "  ", Verdict.REMOVE: "- "}
 _STYLES: Final = {
@@ -122,8 +122,7 @@ def _manifests_of(steps: Iterable[Step]) -> Iterator[str]:
 
 
 def _yaml(body: object) -> str:
-    text: str = yaml.safe_dump(msgspec.to_builtins(body), sort_keys=False, width=110)
-    return f"---\n{text}"
+    return f"---\n{yaml_text(body)}"
 
 
 def _step_text(number: int, done: Done) -> Iterator[RenderableType]:

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from admin.comparison import compare
-from admin.document import DocumentError, NodeLine, read_report, to_json, to_yaml
+from admin.document import DocumentError, NodeLine, read_report, to_json
+from admin.yaml_text import yaml_text
 from tests.admin.examples import alpha, everything, report
 
 
@@ -28,7 +29,7 @@ def test_what_pods_that_fit_bring_is_named() -> None:
 
 
 def test_yaml_says_the_same_as_json() -> None:
-    assert yaml.safe_load(to_yaml(everything())) == json.loads(to_json(everything()))
+    assert yaml.safe_load(yaml_text(everything())) == json.loads(to_json(everything()))
 
 
 def test_fields_of_later_releases_are_passed_over(tmp_path: Path) -> None:
