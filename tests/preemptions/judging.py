@@ -78,7 +78,8 @@ class Pods:
 
 @dataclass
 class _Plan:
-    """A plan under way. ``place``: of its workload among those that have plans, by when the first was made.
+    """A plan under way. ``place``: of its workload among those that have plans, by when the first was made;
+    ``of_quota``: the same where quota is short, not room.
     ``reckoned``: those that went before it when it was made, and in which clusters. ``gone``: how many have
     been displaced by it; ``has_claim``: or by one before it. ``passed``: those of more right that have
     started since. ``since_ms``: when it was made.
@@ -89,6 +90,7 @@ class _Plan:
     rank: Rank
     cluster: str
     place: int
+    of_quota: int
     reckoned: dict[str, str]
     has_claim: bool
     since_ms: int
@@ -123,10 +125,18 @@ class Judging:
             self.ended(workload, now_ms)
             self._settle(workload)
         self._places += 1
-        place = before.place if before is not None else self._places
+        place, of_quota = (before.place, before.of_quota) if before is not None else (self._places,) * 2
         has_claim = before is not None and before.has_claim
         reckoned = {one.workload: one.cluster for one in self._plans.values() if one.place < place}
-        self._plans[workload] = _Plan(workload, queue, rank, cluster, place, reckoned, has_claim, now_ms)
+        self._plans[workload] = _Plan(
+            workload, queue, rank, cluster, place, of_quota, reckoned, has_claim, now_ms
+        )
+        if before is None:
+            # Those of its queue that stand behind it come after it, and so after those made in between.
+            for one in sorted(self._plans.values(), key=lambda one: one.place):
+                if one.queue == queue and rank < one.rank:
+                    self._places += 1
+                    one.place = one.of_quota = self._places
 
     def moved(self, workload: str, cluster: str) -> None:
         """Its room is made in that cluster from now on."""
@@ -145,21 +155,29 @@ class Judging:
             self._take_place(workload, queue, rank, cluster)
         for one in self._plans.values():
             # Also what goes before those that this one comes after: they have it back of this one.
-            if any(_goes_before(queue, rank, own, of) for of in (one, *self._before(one))):
+            ahead = {of.workload: of for cluster in (one.cluster, "") for of in self._before(one, cluster)}
+            if any(
+                _goes_before(queue, rank, own, of, cluster)
+                for of in (one, *ahead.values())
+                for cluster in (of.cluster, "")
+            ):
                 one.passed.add(workload)
         if own is not None:
             self._counted.outcomes[STARTED] += 1
 
     def _take_place(self, workload: str, queue: str, rank: Rank, cluster: str) -> None:
-        """Who takes as much as one with a plan, goes before it in its queue and starts where that was to is
-        in its place: others that have plans were reckoned with one of the two, so they come first now.
+        """Who takes as much as one with a plan, and goes before it in its queue, is in its place: others that
+        have plans were reckoned with one of the two, so they come first now, where room is short only if it
+        starts where that one was to.
         """
         asks = self._pods.asks
         for one in sorted(self._plans.values(), key=lambda one: one.place):
-            is_alike = (one.queue, one.cluster, asks[one.workload]) == (queue, cluster, asks[workload])
+            is_alike = (one.queue, asks[one.workload]) == (queue, asks[workload])
             if is_alike and rank < one.rank:
                 self._places += 1
-                one.place = self._places
+                one.of_quota = self._places
+                if one.cluster == cluster:
+                    one.place = self._places
                 return
 
     def withdrawn(self, workload: str) -> None:
@@ -192,7 +210,6 @@ class Judging:
         that outlive the claim, without which it would have room.
         """
         asks, pods = self._pods.asks[plan.workload], self._pods
-        rights = self._before(plan)
         # What has not gone by the end of a claim has outlived it, whenever it was stopped.
         is_over = now_ms - plan.since_ms >= CLAIMED_MS
         left, passed, stays = [], [], []
@@ -203,6 +220,7 @@ class Judging:
             # What is to go is charged no more.
             going = pods.going[cluster] if cluster else {}
             stuck = sum(gpus for (_, at_ms), gpus in going.items() if is_over or now_ms - at_ms >= CLAIMED_MS)
+            rights = self._before(plan, cluster)
             claimed = [one.workload for one in rights if cluster in ("", one.cluster)]
             left.append(there - running.total() - stuck - sum(pods.asks[one] for one in claimed))
             came = {*claimed, *(one for one in plan.passed if running[one])}
@@ -214,12 +232,12 @@ class Judging:
             return HANDED
         return STAYED if asks <= min(map(sum, zip(left, passed, stays, strict=True))) else LOST
 
-    def _before(self, plan: _Plan) -> list[_Plan]:
-        """Those under way of more right."""
+    def _before(self, plan: _Plan, cluster: str) -> list[_Plan]:
+        """Those under way of more right to room in the cluster, or if that is empty to quota."""
         return [
             one
             for one in self._plans.values()
-            if one.has_claim and _goes_before(one.queue, one.rank, one, plan)
+            if one.has_claim and _goes_before(one.queue, one.rank, one, plan, cluster)
         ]
 
     def _is_reckoned(self, plan: _Plan, workload: str, cluster: str) -> bool:
@@ -227,13 +245,16 @@ class Judging:
         return workload in plan.reckoned and cluster in ("", plan.reckoned[workload])
 
 
-def _goes_before(queue: str, rank: Rank, own: _Plan | None, other: _Plan) -> bool:
-    """Whether a workload with or without a plan has more right than who has the other one: in one queue who
-    goes first there, of two queues for whom the first plan was made before.
+def _goes_before(queue: str, rank: Rank, own: _Plan | None, other: _Plan, cluster: str) -> bool:
+    """Whether a workload with or without a plan has more right than who has the other one, to room in the
+    cluster, or if that is empty to quota: in one queue who goes first there, of two queues for whom the first
+    plan was made before.
     """
     if queue == other.queue:
         return rank < other.rank
-    return own is not None and own.has_claim and own.place < other.place
+    if own is None or not own.has_claim:
+        return False
+    return own.place < other.place if cluster else own.of_quota < other.of_quota
 
 
 class Displaced:
