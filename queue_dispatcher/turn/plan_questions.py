@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.phase import Moment
-from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.leaving import Departure
 from queue_dispatcher.cycle.items import Alternative
@@ -47,7 +46,7 @@ class PlanQuestion:
         cache, item, leaving = state.cache, self.waiter.item, dict[str, list[Departure]]()
         in_order = permitted(self.ledger, self.capacity, self.preemptor, self.may_go)
         place = {one.id: number for number, one in enumerate(in_order)}
-        for gone in gone_for(cache, item.id, self.before):
+        for gone in gone_for(state, item.id, self.before):
             leaving.setdefault(gone.cluster, []).append(Departure(gone.workload, -1))
         for cluster, entry, one in places_of(cache, in_order):
             kept = kept_in(entry, cluster) if one.pods else 0
@@ -71,15 +70,25 @@ class PlanQuestion:
         return later | behind
 
 
-def gone_for(cache: Cache, item_id: str, plan: Displacement | None) -> Iterator[Place]:
+def gone_for(state: TurnState, item_id: str, plan: Displacement | None) -> Iterator[Place]:
     """Where those were that have been displaced for an item; who has started there again since is there
-    again, and has to go once more or stays.
+    again, and has to go once more or stays. And where those are that go for others, for whom room is made in
+    another cluster: they leave theirs to nobody.
     """
+    cache = state.cache
     for one in plan.places if plan is not None else ():
         entry, displaced = cache.present(one.uid), cache.ends.displaced_by.get(one.uid)
         is_to_go = displaced is not None and displaced.by == item_id
         if entry is None or is_to_go or not _has_started_in(entry, one.cluster):
             yield one
+    for uid, displaced in cache.ends.displaced_by.items():
+        others = state.displacements.get(displaced.by)
+        if others is None or displaced.by == item_id or displaced.fewer:
+            continue
+        binding = cache.entries[uid].binding
+        for share in binding.placed:
+            if share.cluster != others.plan.cluster:
+                yield Place(share.cluster, uid, binding.workload)
 
 
 def _has_started_in(entry: Entry, cluster: str) -> bool:

@@ -169,7 +169,7 @@ class PlanSearch:
     def _offers(self, known: VictimsAnswer, may_go: MayGo) -> Iterator[Offer]:
         """By what the clusters say; none where somebody would have to go that may not any more."""
         before = self._before
-        gone = gone_for(self._cache, self._item.id, before)
+        gone = gone_for(self._state, self._item.id, before)
         gone_from = {(of.cluster, name_of(of.workload)) for of in gone}
         avoids = before.avoids if before is not None else ()
         for cluster in known.fits:

@@ -13,6 +13,7 @@ from queue_dispatcher.cycle.reservation import own_probe
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.displacing import claims_of, keep_displacements
 from queue_dispatcher.turn.plan_search import MAX_TRIES
+from queue_dispatcher.turn.writes import Write
 from tests.dispatcher.scenarios.objects import service_class
 from tests.dispatcher.turn.builders import Plane
 from tests.dispatcher.turn.test_displacing import (
@@ -296,6 +297,31 @@ def test_of_two_in_one_cluster_the_second_is_asked_about_again_once_the_first_ha
     found = looks(made, lambda: high_come(made, "one", "two"), 5)
     assert [name for name, _ in found] == ["one", "two", "two"]
     assert displaced(made) == ["a2", "a1"]
+
+
+@pytest.mark.parametrize(("cluster", "counts"), [("m1", True), ("m2", False)])
+def test_who_goes_for_another_and_leaves_room_elsewhere_counts_as_gone(cluster: str, counts: bool) -> None:
+    """It goes for its quota; else ``urgent`` would give its claim up, or have others displaced instead."""
+    made = in_two_clusters(m2=("b1",))
+    urgent_comes(made)
+    made.feed(SERVICE_CLASSES, service_class("higher", 20))
+    made.needed = {**made.needed, "other": {cluster: ()}}
+    asked: list[set[str]] = []
+
+    def told(probing: Probing) -> None:
+        if probing.of_choice and probing.subjects[0].binding.workload.name == "urgent":
+            leaving = (probing.endings or {}).get("m2", ())
+            asked.append({one.workload.name for one in leaving if one.at_ms < 0})
+        Plane.answer(made, probing)
+
+    def writes_nothing(write: Write) -> None:
+        """What is evicted has not gone by the next question."""
+
+    with mock.patch.object(made, "write", writes_nothing), mock.patch.object(made, "answer", told):
+        made.submit("other", replicas=4, said={"fairway.dev/class": "higher"}, together=4)
+        made.passes(15)
+    assert {uid for uid, one in made.cache.ends.displaced_by.items() if one.by == "other"} == {"b2"}
+    assert asked[-1] == ({"b1", "b2"} if counts else {"b1"})
 
 
 def test_nobody_else_goes_while_it_is_not_known_what_becomes_of_a_plan_that_is_void() -> None:
