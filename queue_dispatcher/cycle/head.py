@@ -336,9 +336,8 @@ class QueueHead:
         reserving = self._headroom.reserving if self._is_begun else None
         if reserving is None or not reserving.kept:
             return False
-        item, runtime_ms = self.item, self.key.runtime_ms
-        refusing = reserving.kept.refusing(item, self.rank, runtime_ms, fit.alternative)
-        return refusing is not None
+        cursor = self._cursor
+        return reserving.kept.refuses(cursor.item, cursor.rank, cursor.key.runtime_ms, fit.alternative)
 
     def _is_held_back(self) -> bool:
         """Whether quota and reservations leave nobody even the least that any of them needs, nor are there

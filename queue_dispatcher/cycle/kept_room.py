@@ -76,12 +76,18 @@ class KeptRoom:
         """The first reservation that an item would delay if it started in that way; None if it delays none,
         as where it starts in the place of another one.
         """
-        if self._leaves(item.queue, rank[0], runtime_ms, way.charge):
-            return None
         delayed = self._delayed(item, rank, runtime_ms, way.charge)
         if delayed is None or self._place(item, rank, way, delayed) is not None:
             return None
         return delayed.reservation
+
+    def refuses(self, item: Item, rank: Rank, runtime_ms: int | None, way: Alternative) -> bool:
+        """Whether `refusing` finds any, whichever it is."""
+        queue, path = item.queue, self._ledger.tree.paths[item.queue]
+        if queue in self._queues_near(path[-1]):
+            return self.refusing(item, rank, runtime_ms, way) is not None
+        bars = self._bars_for(queue, path, rank[0], runtime_ms, way.charge)
+        return bars.refuse(self._ledger, path, way.charge)
 
     def refuses_all(self, queue: str, first: Rank, least: Sequence[Charge]) -> bool:
         """Whether `refusing` refuses all of a queue that rank no better than the first and are charged at
@@ -95,14 +101,6 @@ class KeptRoom:
             self._bars_for(queue, path, first[0], _SHORTEST_MS, charge).refuse(self._ledger, path, charge)
             for charge in least
         )
-
-    def _leaves(self, queue: str, priority: int, runtime_ms: int | None, charge: Charge) -> bool:
-        """Whether all leave a charge to a queue that has none itself; False where that is not plain."""
-        path = self._ledger.tree.paths[queue]
-        if queue in self._queues_near(path[-1]):
-            return False
-        bars = self._bars_for(queue, path, priority, runtime_ms, charge)
-        return not bars.refuse(self._ledger, path, charge)
 
     def _queues_near(self, root: int) -> set[str]:
         queues = self._queues.get(root)

@@ -1,6 +1,6 @@
 """What reservations leave node by node is what they leave to each queue."""
 
-from itertools import accumulate
+from itertools import accumulate, product
 from random import Random
 
 import pytest
@@ -33,6 +33,9 @@ def test_a_queue_is_refused_what_each_reservation_refuses_it(seed: int) -> None:
             has_own = any(one.reservation.item.queue == name for one in room)
             refused = all(room.refusing(item("new", name), rank, 1, way) is not None for way in ways)
             assert room.refuses_all(name, rank, least) is (refused and not has_own)
+            for way, runtime_ms in product(ways, (None, 1, 60)):
+                delays = room.refusing(item("new", name), rank, runtime_ms, way) is not None
+                assert room.refuses(item("new", name), rank, runtime_ms, way) is delays
         name, taken = rng.choice(names), charge(gpu=rng.randint(0, 2), cpu=1)
         if rng.randrange(2):
             room.asked(item("asked", name), (-9, 0, 0, "asked"), taken)
