@@ -18,7 +18,7 @@ from queue_dispatcher.cycle.kept_room import Kept, KeptRoom
 from queue_dispatcher.cycle.lines import Lines
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.reservation import Reservation, Reservations, own_probe
-from queue_dispatcher.cycle.shadow import Plan, Shadows
+from queue_dispatcher.cycle.shadow import Shadow, Shadows
 from queue_dispatcher.cycle.waiter import Line, Waiter, flavors_of
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
@@ -175,16 +175,16 @@ class Reserving:
         for one in behind:
             before = one.reservation
             if not cells.isdisjoint(one.quota):
-                plan = self._shadows.plan(
+                now = self._shadows.kept(
                     held,
                     self._waiters[before.item.id],
                     before.alternative,
-                    self._earliest.get(own_probe(before.item, before.alternative)),
+                    self._shadow(held, before.item, before.alternative),
                     before.since_ms,
                     before.expires_ms,
                     is_claimed=before.is_claimed,
                 )
-                self.kept.sooner(one, plan.kept)
+                self.kept.sooner(one, now)
             held.charge(before.item.queue, before.alternative.charge)
 
     @property
@@ -213,13 +213,19 @@ class Reserving:
             self._given_up[item.id] = self._now_ms + policy.hold_timeout_ms
             self._due.append(self._now_ms + policy.hold_timeout_ms)
             return False
-        plan = self._best(waiter, before, made_ms, expires_ms)
-        if plan is None:
+        # For whom others go, their room is kept, however many there are.
+        is_claimed = item.id in self._claims
+        best = self._best(waiter, before, is_claimed=is_claimed)
+        if best is None:
             return False
-        self.kept.add(plan.kept)
+        way, shadow = best
+        held = self._with_held()
+        kept = self._shadows.kept(held, waiter, way, shadow, made_ms, expires_ms, is_claimed=is_claimed)
+        self._count(kept.root, way, 1)
+        self.kept.add(kept)
         self._waiters[item.id] = waiter
-        self._hold(plan.kept.reservation)
-        self._due += [expires_ms, plan.kept.reservation.drains_ms]
+        self._hold(kept.reservation)
+        self._due += [expires_ms, kept.reservation.drains_ms]
         return True
 
     def is_closed(self, queue: str, flavors: Collection[str], depth: int) -> bool:
@@ -271,30 +277,28 @@ class Reserving:
             self._held = self._ledger.fork()
         self._held.charge(reservation.item.queue, reservation.alternative.charge)
 
-    def _best(self, waiter: Waiter, before: Reservation | None, made_ms: int, expires_ms: int) -> Plan | None:
+    def _best(
+        self, waiter: Waiter, before: Reservation | None, *, is_claimed: bool
+    ) -> tuple[Alternative, Shadow] | None:
         """The way that comes about first; that of before where another is no sooner."""
         queue, depth = waiter.item.queue, waiter.policy.depth
         root = self._ledger.tree.paths[queue][-1]
-        # For whom others go, their room is kept, however many there are.
-        is_claimed = waiter.item.id in self._claims
-        plans: list[tuple[bool, int, bool, int, Plan]] = []
+        found: list[tuple[bool, int, bool, int, Alternative, Shadow]] = []
         for number, way in enumerate(waiter.ways):
             reserved = max((self._of_flavor.get((root, one), 0) for one in self._flavors(way)), default=0)
             if reserved >= depth and not is_claimed:
                 continue
-            earliest = self._earliest.get(own_probe(waiter.item, way))
-            plan = self._shadows.plan(
-                self._with_held(), waiter, way, earliest, made_ms, expires_ms, is_claimed=is_claimed
-            )
+            shadow = self._shadow(self._with_held(), waiter.item, way)
             # What never ends by itself may be what is displaced for it.
-            if plan.is_possible or is_claimed:
+            if shadow.is_possible or is_claimed:
                 is_other = before is None or before.alternative.charge != way.charge
-                plans.append((plan.starts_ms is None, plan.starts_ms or 0, is_other, number, plan))
-        if not plans:
-            return None
-        best = min(plans, key=lambda one: one[:4])[-1]
-        self._count(root, best.kept.reservation.alternative, 1)
-        return best
+                starts_ms = shadow.starts_ms
+                found.append((starts_ms is None, starts_ms or 0, is_other, number, way, shadow))
+        # No two have the same number.
+        return min(found)[4:] if found else None
+
+    def _shadow(self, held: Ledger, item: Item, way: Alternative) -> Shadow:
+        return self._shadows.of(held, item, way, self._earliest.get(own_probe(item, way)))
 
     def _count(self, root: int, way: Alternative, change: int) -> None:
         """There are so many more of a tree and the flavors of a way."""

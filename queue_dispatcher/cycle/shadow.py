@@ -6,7 +6,8 @@ the estimators' word on when there is room for it in which cluster. Pure.
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import accumulate
 from operator import add
 from typing import Final, NamedTuple
@@ -22,14 +23,6 @@ from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 
 
-class Plan(NamedTuple):
-    """How one way would come about. ``is_possible``: whether it would once all has ended that ends."""
-
-    starts_ms: int | None
-    is_possible: bool
-    kept: Kept
-
-
 class _Back(NamedTuple):
     """What is given back of a cell: by how much the balances on one path rise, and how much it is in all."""
 
@@ -43,6 +36,20 @@ class _Back(NamedTuple):
 
 _NOTHING: Final = _Back((), 0)
 _LAST: Final = after(1 << 62)
+
+
+class Shadow(NamedTuple):
+    """When one way would come about, by the estimators in ``cluster`` if they say that; None where nobody
+    knows, and ``unknown`` says why. ``is_possible``: whether it would once all has ended that ends.
+
+    ``short``: by cell of which it lacks some, what has been given back once enough is left.
+    """
+
+    starts_ms: int | None
+    is_possible: bool
+    unknown: Unknown | None
+    cluster: str
+    short: Mapping[Cell, Callable[[], _Back]]
 
 
 class Shadows:
@@ -69,32 +76,18 @@ class Shadows:
             ending = Ending(self._now_ms + runtime_ms, item.id, item.queue, amount)
             insort(self._ending.setdefault(cell, []), ending)
 
-    def plan(
-        self,
-        held: Ledger,
-        waiter: Waiter,
-        way: Alternative,
-        earliest: Earliest | None,
-        made_ms: int,
-        expires_ms: int,
-        *,
-        is_claimed: bool,
-    ) -> Plan:
-        """How a way would come about beside what is ``held`` for others. ``earliest``: what the estimators
-        say, if they do; ``is_claimed``: others are displaced for it.
+    def of(self, held: Ledger, item: Item, way: Alternative, earliest: Earliest | None) -> Shadow:
+        """When a way would come about beside what is ``held`` for others. ``earliest``: what the estimators
+        say, if they do.
         """
-        item = waiter.item
         path = held.tree.paths[item.queue]
-        # What others were displaced for is for nobody else.
-        drains_ms = self._now_ms if is_claimed else since_ms(item) + waiter.policy.drain_after_ms
         if earliest is not None and way.clusters is not None and earliest.cluster not in way.clusters:
             earliest = None
         cluster = earliest.cluster if earliest is not None else ""
         starts_ms: int | None = self._now_ms
         unknown: Unknown | None = None
         is_possible = True
-        # By cell of which it lacks some, what has been given back by then.
-        short: dict[Cell, _Back] = {}
+        short: dict[Cell, Callable[[], _Back]] = {}
         for cell, amount in way.charge:
             if self._left(held, path, cell, _NOTHING, has_cluster=bool(cluster)) >= amount:
                 continue
@@ -112,13 +105,32 @@ class Shadows:
         elif not short:
             # Quota and amounts would do: the nodes are in the way, and nobody says when they are not.
             starts_ms, unknown = None, Unknown.NODES
+        return Shadow(starts_ms, is_possible, unknown, cluster, short)
+
+    def kept(
+        self,
+        held: Ledger,
+        waiter: Waiter,
+        way: Alternative,
+        shadow: Shadow,
+        made_ms: int,
+        expires_ms: int,
+        *,
+        is_claimed: bool,
+    ) -> Kept:
+        """What is kept for a way that comes about so; ``is_claimed``: others are displaced for it."""
+        item, (starts_ms, _, unknown, cluster, short) = waiter.item, shadow
+        path = held.tree.paths[item.queue]
+        # What others were displaced for is for nobody else.
+        drains_ms = self._now_ms if is_claimed else since_ms(item) + waiter.policy.drain_after_ms
         is_hard = starts_ms is None or self._now_ms >= drains_ms
         # By cell, what has been given back by the time when it starts.
         later: dict[Cell, _Back] = {}
         for cell, _ in way.charge:
-            later[cell] = short.get(cell, _NOTHING)
             if starts_ms is not None and (cell in short or not is_hard):
                 later[cell] = self._back(held, path, cell, after(starts_ms), has_cluster=bool(cluster))
+            else:
+                later[cell] = short[cell]() if cell in short else _NOTHING
         quota, free = {}, {}
         for cell, amount in way.charge:
             # Whatever has been declared, once it drains nobody takes of what it lacks, and what it does not
@@ -146,11 +158,11 @@ class Shadows:
             is_claimed,
             any(amount > held.unborrowed(item.queue, cell, later[cell].rises) for cell, amount in way.charge),
         )
-        return Plan(starts_ms, is_possible, Kept(reservation, path[-1], quota, free))
+        return Kept(reservation, path[-1], quota, free)
 
     def _starts(
         self, ledger: Ledger, path: tuple[int, ...], cell: Cell, amount: int, *, has_cluster: bool
-    ) -> tuple[int | None, bool, _Back]:
+    ) -> tuple[int | None, bool, Callable[[], _Back]]:
         """When so much is left as running workloads end, None where nobody knows; whether it ever is; and
         what has been given back by then.
         """
@@ -178,10 +190,10 @@ class Shadows:
             place = bisect_left(range(len(known) + 1), True, key=is_enough)
         if place <= len(known):
             at_ms = max(self._now_ms, known[place - 1].at_ms) if place else self._now_ms
-            return at_ms, True, back(place)
+            return at_ms, True, partial(back, place)
         unknown = Counter(self._endings.unknown(cell)) + Counter(self._begun.get(cell, {}))
         ever = back(len(known)).plus(self._given_back(ledger, path, cell, unknown))
-        return None, self._left(ledger, path, cell, ever, has_cluster=has_cluster) >= amount, ever
+        return None, self._left(ledger, path, cell, ever, has_cluster=has_cluster) >= amount, lambda: ever
 
     def _back(
         self, ledger: Ledger, path: tuple[int, ...], cell: Cell, bound: Ending, *, has_cluster: bool
