@@ -15,8 +15,10 @@ from queue_dispatcher.turn.budgets import out_of_budget
 from queue_dispatcher.turn.displacing import looks_of
 from queue_dispatcher.turn.state import TurnState
 
-Stated = tuple[ClusterQueue, QueueState]
-"""And of what, by which it is known that it still holds."""
+Stated = tuple[ClusterQueue, QueueState, bool]
+"""And of what, by which it is known that it still holds; whether it then does, whatever the time, what others
+have used and for whom others are displaced.
+"""
 
 
 def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> dict[str, Stated]:
@@ -31,16 +33,10 @@ def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> di
             continue
         pending.advance(now.day_ms)
         stated = known.get(name)
-        before = stated[1] if stated is not None and stated[0] is queue else None
-        if (
-            stated is None
-            or before is None
-            or before.pending is not pending
-            or before.stopped is not None
-            or not _is_plain(queue)
-            or refusal(name)
-        ):
-            stated = queue, _stated(state, queue, pending, claims, before, now)
+        if stated is None or stated[0] is not queue:
+            stated = _restated(state, queue, pending, claims, None, now)
+        elif not stated[2] or stated[1].pending is not pending or refusal(name):
+            stated = _restated(state, queue, pending, claims, stated[1], now)
         found[name] = stated
     return found
 
@@ -76,6 +72,18 @@ def _is_as(sharing: Sharing | None, before: Sharing | None) -> bool:
 def _is_plain(queue: ClusterQueue) -> bool:
     """Whether what there is to tell of it follows from how it is set up, but for why it is stopped."""
     return queue.fair_sharing is None and not queue.budgets and not queue.fungibility.may_displace_first
+
+
+def _restated(
+    state: TurnState,
+    queue: ClusterQueue,
+    pending: PendingQueue,
+    claims: Mapping[str, int],
+    before: QueueState | None,
+    now: Moment,
+) -> Stated:
+    stated = _stated(state, queue, pending, claims, before, now)
+    return queue, stated, stated.stopped is None and _is_plain(queue)
 
 
 def _stated(

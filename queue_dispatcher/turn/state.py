@@ -132,7 +132,7 @@ class TurnState:
         self.unclaimed: set[str] = set()
         self.over_budget: dict[str, str] = {}
         self.cycles = AdmissionCycles()
-        self.queues: dict[str, tuple[ClusterQueue, QueueState]] = {}
+        self.queues: dict[str, tuple[ClusterQueue, QueueState, bool]] = {}
         self.notices: list[Notice] = []
         self.etas: Mapping[str, Eta] = {}
 
