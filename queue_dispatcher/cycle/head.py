@@ -64,6 +64,7 @@ class QueueHead:
         "_headroom",
         "_holding",
         "_is_begun",
+        "_is_by_reservations",
         "_is_strict",
         "_left",
         "_passes",
@@ -105,9 +106,11 @@ class QueueHead:
         self._share: tuple[int, int] | None = None
         self._reservations = NO_RESERVATIONS
         self._passes = Passes()
+        # Whether any reservations count for what was found, its own or those that it was found through.
+        self._is_by_reservations = False
         # By how many classes were refused, who they are, as others find room and lose it again.
         self._refusals: dict[int, Refused] = {}
-        self._holding: Sequence[Item] = ()
+        self._holding: Sequence[Item] = []
         self.refused = Refused(state, self._left, (), (), is_aged=False)
         self.is_done = False
 
@@ -115,17 +118,17 @@ class QueueHead:
         self, state: QueueState, headroom: Headroom, flows: Flows, reservations: Reservations, now_ms: int
     ) -> bool:
         """Whether the head plainly stays as it was found, as most do; see `keep_or_find`."""
-        if self.state is not state or not self._cursor.is_lined_up(state, now_ms):
+        cursor = self._cursor
+        if cursor.state is not state or not cursor.is_lined_up(state, now_ms):
             return False
         if not self._left.reads.is_quiet(self.first, self._bounds, flows):
             return False
-        before = self._reservations
-        if before is not reservations:
-            if self._passes.are_any or reservations.of(self.name) or before.of(self.name):
+        if self._reservations is not reservations:
+            if self._is_by_reservations or reservations.of(self.name):
                 return False
             self._reservations = reservations
         self._headroom = headroom
-        self._cursor.now_ms = now_ms
+        cursor.now_ms = now_ms
         return True
 
     def keep_or_find(
@@ -133,7 +136,8 @@ class QueueHead:
     ) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
-        Answers whether it was looked for, which it is whenever what waits, or its order, has changed.
+        Answers whether it was looked for, which it is whenever what waits, or its order, has changed, or
+        others of its queue hold reservations by now.
         """
         left, bounds, cursor = self._left, self._bounds, self._cursor
         passes_same = self._reservations is reservations or self._passes_the_same(reservations, now_ms)
@@ -147,10 +151,10 @@ class QueueHead:
         is_same = is_line_same and passes_same and is_possible_same
         if is_same and left.reads.is_told_the_same(headroom.flows):
             if left.reads.is_within(self.first, bounds):
-                return False
+                return self._note_holding()
             if left.reads.is_unchanged(headroom, self.first):
                 left.reads.slack(self.first, bounds)
-                return False
+                return self._note_holding()
         self._look_for(is_line_same=is_line_same)
         self._share = None
         left.reads.slack(self.first, bounds)
@@ -168,13 +172,24 @@ class QueueHead:
             self._passes = Passes()
         self.found = self._find()
         cursor.mark()
-        held = (state.pending.get(one.item.id) for one in self._reservations.of(self.name))
-        holding = [item for item in held if item is not None and item.due_ms <= cursor.now_ms]
-        if not are_waiters_same or self._holding != holding:
-            self._holding = holding
-            self._refusals.clear()
-        self._note_refused()
         self.first = self.found.alternative.charge if self.found is not None else ()
+        if not are_waiters_same:
+            self._refusals.clear()
+        if not self._note_holding():
+            self._note_refused()
+
+    def _note_holding(self) -> bool:
+        """Whether others of the queue hold reservations than before; who was refused is then noted anew."""
+        own = self._reservations.of(self.name)
+        self._is_by_reservations = bool(own) or self._passes.are_any
+        held = (self.state.pending.get(one.item.id) for one in own)
+        holding = [item for item in held if item is not None and item.due_ms <= self._cursor.now_ms]
+        if self._holding == holding:
+            return False
+        self._holding = holding
+        self._refusals.clear()
+        self._note_refused()
+        return True
 
     def _note_refused(self) -> None:
         cursor = self._cursor
@@ -191,7 +206,7 @@ class QueueHead:
     def _passes_the_same(self, reservations: Reservations, now_ms: int) -> bool:
         """Whether others have reservations now than when it was found, and that changes nothing for it."""
         passes = self._passes
-        if reservations.of(self.name) or self._reservations.of(self.name):
+        if passes.are_any and (reservations.of(self.name) or self._reservations.of(self.name)):
             return False
         if passes.lent is not None and reservations.lent(self.name) != passes.lent:
             return False

@@ -88,7 +88,12 @@ class Reads:
 
     def is_quiet(self, charge: Charge, bounds: Bounds, flows: Flows) -> bool:
         """Whether it is plain that nothing was read since the cycle before that has changed."""
-        return self.is_within(charge, bounds) and flows.is_possible_same and self.is_told_the_same(flows)
+        # As `is_within` and `is_told_the_same` say, of all queues in each cycle.
+        if not (bounds.are_returned_kept and flows.is_possible_same):
+            return False
+        if not bounds.are_spent_kept and (charge or self._distances):
+            return False
+        return not flows.told or self._probes.isdisjoint(flows.told)
 
     def is_within(self, charge: Charge, bounds: Bounds) -> bool:
         """Whether the bounds alone tell that `is_unchanged` holds: who has no room does not lose it by what

@@ -13,10 +13,11 @@ from queue_dispatcher.api.cluster_queue import FlavorFungibility, FlavorPreferen
 from queue_dispatcher.api.reservation import ReservationPolicy
 from queue_dispatcher.cycle.actions import Decision, class_key
 from queue_dispatcher.cycle.decide import AdmissionCycles, decide
-from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
+from queue_dispatcher.cycle.items import Alternative, Shape, probe_of, probe_through
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.refused import Refused
+from queue_dispatcher.cycle.reservation import Reservation, Reservations
 from queue_dispatcher.cycle.sharing import Sharing, sharing
 from queue_dispatcher.cycle.snapshot import Looks, Snapshot, Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
@@ -256,6 +257,29 @@ class Shared(Changing):
         return self.rng.choice(self.LINES)
 
 
+class Holding(Changing):
+    """The same, where reservations come and go by themselves, as when another process takes over, and
+    estimators keep room for them.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self._seen: dict[str, Reservation] = {}
+
+    def snapshot(self) -> Snapshot:
+        made, rng = super().snapshot(), self.rng
+        self._seen |= {one.item.id: one for one in made.reservations.made}
+        held = made.reservations.made
+        if rng.random() < 0.5:
+            held = tuple(one for one in self._seen.values() if rng.random() < 0.1)
+        held = tuple(replace(one, cluster=rng.choice(("", "m1"))) for one in held)
+        names = {one.item.id for one in held if one.cluster and rng.random() < 0.8}
+        through = {probe_through(probe, names): rng.choice(self.answers) for probe in ("p0", "p1", "p2")}
+        verdicts = {probe: said for probe, said in through.items() if said is not None} if names else {}
+        reservations = Reservations(held, made.reservations.given_up)
+        return replace(made, reservations=reservations, verdicts={**made.verdicts, **verdicts})
+
+
 def told(decision: Decision) -> object:
     """All that a decision says."""
     waits = list(decision.waits.items())
@@ -272,7 +296,7 @@ def all_looked_into(snapshot: Snapshot, now_ms: int) -> Decision:
         return decide(snapshot, now_ms)
 
 
-@pytest.mark.parametrize("kind", [Changing, Stating, Looking, Shared])
+@pytest.mark.parametrize("kind", [Changing, Stating, Looking, Shared, Holding])
 @pytest.mark.parametrize("seed", range(30))
 def test_kept_decisions_are_those_from_scratch(seed: int, kind: type[Changing]) -> None:
     world, cycles = kind(Random(seed)), AdmissionCycles()
@@ -293,7 +317,7 @@ def test_kept_decisions_are_those_from_scratch(seed: int, kind: type[Changing]) 
             world.fleet.carry_out(kept)
 
 
-@pytest.mark.parametrize("kind", [Changing, Stating, Looking, Shared])
+@pytest.mark.parametrize("kind", [Changing, Stating, Looking, Shared, Holding])
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seeds=st.lists(st.integers(0, 999), min_size=1, max_size=30), rng=st.randoms(use_true_random=False))
 def test_whatever_the_order_of_events(kind: type[Changing], seeds: list[int], rng: Random) -> None:
