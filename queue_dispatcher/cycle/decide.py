@@ -84,6 +84,8 @@ class AdmissionCycles:
             self._heads: dict[str, QueueHead] = {}
             self._classes: dict[str, Sequence[PendingClass]] = {}
             self._backlog = Backlog(snapshot.ledger.tree)
+            # By queue, when time alone adds to those that wait, or to those that get reservations.
+            self._times: dict[str, Sequence[int]] = {}
             # By the root of each tree.
             self._bounds: dict[int, Bounds] = {}
             self._lines = Lines()
@@ -98,7 +100,7 @@ class AdmissionCycles:
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
         begun: list[QueueHead] = []
-        reserving = yield from _reserving(snapshot, headroom, self._heads.values(), self._lines, now_ms)
+        reserving = yield from _reserving(snapshot, headroom, self._heads, self._lines, now_ms)
         headroom.reserve(reserving)
         outcome.reserved, outcome.now_ms = reserving.kept, now_ms
         preemptors = yield from _preemptors(headroom, self._heads.values())
@@ -111,10 +113,9 @@ class AdmissionCycles:
         yield from cycle.run(candidates)
         if snapshot.elsewhere is None:
             yield from cycle.grow(snapshot, self._heads)
-        due = [head.due_ms for head in self._heads.values()]
+        times = (at_ms for each in self._times.values() for at_ms in each)
+        due: list[int | None] = [at_ms for at_ms in times if at_ms > now_ms]
         due += [head.changes_ms for head in (*blocked, *begun)]
-        waits = (head.refused.waits_ms for head in self._heads.values())
-        due += [int(at_ms) for at_ms in waits if now_ms < at_ms < _FOREVER]
         due += [item.due_ms for item in snapshot.growing if item.due_ms > now_ms]
         due.append(reserving.next_due_ms)
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
@@ -174,6 +175,9 @@ class AdmissionCycles:
                     backlog.count(name, state.pending)
                     if head.refused is not refused:
                         lines.drop(name)
+                    self._times.pop(name, None)
+                    if times := head.times(now_ms):
+                        self._times[name] = times
             if head.found is not None:
                 candidates.append(head)
             elif head.blocked is not None:
@@ -184,6 +188,7 @@ class AdmissionCycles:
         if self._heads.pop(name, None) is not None:
             self._backlog.forget(name)
             self._lines.drop(name)
+            self._times.pop(name, None)
 
 
 class _Cycle:
@@ -398,7 +403,7 @@ class _Cycle:
 
 
 def _reserving(
-    snapshot: Snapshot, headroom: Headroom, heads: Collection[QueueHead], standing: Lines, now_ms: int
+    snapshot: Snapshot, headroom: Headroom, heads: Mapping[str, QueueHead], standing: Lines, now_ms: int
 ) -> Generator[None, None, Reserving]:
     """With the reservations of those that find no room, before anything is taken, and of those that held one
     and are asked about anew.
@@ -418,12 +423,11 @@ def _reserving(
     )
     lines: list[Line] = []
     claimed, unseen = _claimed_in(snapshot)
+    known = standing.queues
     changed = [
         head
-        for head in heads
-        if head.name not in standing
-        or head.name in claimed
-        or (unseen and head.state.pending.has_any(unseen))
+        for name, head in heads.items()
+        if name not in known or name in claimed or (unseen and head.state.pending.has_any(unseen))
     ]
     for number, head in enumerate(changed):
         if not number % _SHORT_PACE:
@@ -466,7 +470,6 @@ def _preemptors(headroom: Headroom, heads: Collection[QueueHead]) -> Generator[N
 
 
 _PACE, _SHORT_PACE, _PACE_OF_KEPT = 16, 4, 256
-_FOREVER = float("inf")
 _ASKING = waiting_for_estimate()
 _LOOKING = waiting_for_estimate("whom it could displace in a flavor that goes first is being looked for")
 _ASKING_OTHERS = waiting_for_estimate("the estimators are being asked about workloads ahead of it")

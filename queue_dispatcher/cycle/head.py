@@ -162,7 +162,7 @@ class QueueHead:
 
     def _look_for(self, *, is_line_same: bool) -> None:
         """Find the head anew."""
-        state, cursor = self.state, self._cursor
+        cursor = self._cursor
         if not is_line_same:
             self._line_up()
         are_waiters_same = self._left.look_anew(self._headroom) and is_line_same
@@ -301,10 +301,11 @@ class QueueHead:
         """The class of the head."""
         return self._cursor.key
 
-    @property
-    def due_ms(self) -> int | None:
-        """When time alone adds to those that wait, epoch milliseconds; None if it never does."""
-        return self._cursor.due_ms
+    def times(self, now_ms: int) -> list[int]:
+        """When time alone adds to those that wait, or to those that get reservations, epoch milliseconds."""
+        due_ms, waits_ms = self._cursor.due_ms, self.refused.waits_ms
+        times = [due_ms] if due_ms is not None else []
+        return [*times, int(waits_ms)] if now_ms < waits_ms < _FOREVER else times
 
     @property
     def is_begun(self) -> bool:
@@ -509,3 +510,4 @@ class QueueHead:
 
 
 _MAX_REFUSALS: Final = 4
+_FOREVER: Final = float("inf")

@@ -3,7 +3,7 @@ cycle before, in an order in which most of them are never looked at. One writer.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from queue_dispatcher.cycle.order import Rank
 from queue_dispatcher.cycle.waiter import Line
@@ -19,8 +19,10 @@ class Lines:
         self._known: dict[str, tuple[_Alike, Line]] = {}
         self._alike: dict[_Alike, list[tuple[Rank, Line]]] = {}
 
-    def __contains__(self, queue: str) -> bool:
-        return queue in self._known
+    @property
+    def queues(self) -> Collection[str]:
+        """Those that have one."""
+        return self._known.keys()
 
     def put(self, queue: str, root: int, line: Line) -> None:
         """That of a queue in a tree, in place of the one before."""

@@ -333,3 +333,23 @@ def test_whatever_the_order_of_events(kind: type[Changing], seeds: list[int], rn
         )
         assert told(kept) == told(scratch)
         world.fleet.carry_out(kept)
+
+
+def test_the_next_decision_is_due_when_one_that_is_refused_may_get_a_reservation() -> None:
+    fleet, cycles = Fleet(*(root(name, gpu=4) for name in "abc"), strategy=BACKFILL), AdmissionCycles()
+    for name, after_ms in (("a", 10), ("b", 30), ("c", 20)):
+        policy = ReservationPolicy(after_ms=after_ms, drain_after_ms=100, hold_timeout_ms=200)
+        fleet.configure(name, reservation=policy)
+        fleet.submit(name, f"{name}1", gpu=4)
+        fleet.submit(name, f"{name}2", gpu=4)
+    fleet.carry_out(cycles.decide(fleet.snapshot(), 0))
+    due, reserved = [], []
+    for now_ms in (1, 10, 30):
+        decision = cycles.decide(fleet.snapshot(), now_ms)
+        fleet.carry_out(decision)
+        due.append(decision.next_due_ms)
+        reserved.append([one.item.id for one in decision.reservations.made])
+        # Nothing waits in it any more.
+        fleet.queues.pop("c", None)
+    # From then on each reservation has times of its own.
+    assert (due, reserved) == ([10, 30, 100], [[], ["a2"], ["a2", "b2"]])
