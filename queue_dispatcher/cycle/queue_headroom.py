@@ -30,7 +30,7 @@ from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.preemption.fungibility import CHEAPEST, Mode, Outcome, chosen
 
 MAX_SHAPES: Final = 256
-"""Of more shapes of one queue it is found out anew how they could ever be charged."""
+"""Of more shapes of one queue it is found out anew how they can be charged."""
 
 
 class QueueHeadroom:
@@ -48,7 +48,8 @@ class QueueHeadroom:
         # What is possible at all follows from what there is of these cells, and from who never fits.
         self._capacities: set[Cell] = set()
         self._nevers: set[str] = set()
-        self._narrow: dict[Alternative, Alternative] = {}
+        # By shape, its alternatives without the flavors that can never take it.
+        self._narrow: dict[Shape, Sequence[Alternative]] = {}
         self._ever: dict[Shape, Sequence[Alternative]] = {}
         self._kept: dict[Cell, int] = {}
         self._is_first = False
@@ -73,6 +74,8 @@ class QueueHeadroom:
         self.begin(headroom)
         self._is_first = True
         self.reads.clear()
+        if len(self._narrow) > MAX_SHAPES:
+            self._narrow.clear()
         if len(self._ever) <= MAX_SHAPES and self.is_possible_the_same(headroom):
             return True
         self._capacities.clear()
@@ -99,22 +102,14 @@ class QueueHeadroom:
         if shape.further or shape.avoids_borrowing:
             found = self._assign(shape)
             return None if isinstance(found, Stuck) else self._estimated(shape, found)
-        cells, spent, has_kept = self.reads.cells, self._headroom.spent, bool(self._kept)
-        for alternative in shape.alternatives:
-            if alternative.places:
-                alternative = self._narrowed(alternative)
-            for cell, amount in alternative.charge:
-                left = cells.get(cell)
-                if (left is None or has_kept or amount + spent.get(cell, 0) > left.ceiling) and not self._has(
-                    cell, amount
-                ):
-                    break
-            else:
-                if not shape.probe:
-                    return Fit(alternative, True)
-                fit = self._estimated(shape, alternative)
-                if fit is not None or alternative.is_anywhere:
-                    return fit
+        for alternative in self._ways(shape):
+            if not self._fits(alternative.charge):
+                continue
+            if not shape.probe:
+                return Fit(alternative, True)
+            fit = self._estimated(shape, alternative)
+            if fit is not None or alternative.is_anywhere:
+                return fit
         return None
 
     def can_admit_through(
@@ -167,17 +162,11 @@ class QueueHeadroom:
         return chosen(outcomes, fungibility) != own
 
     def _has_room(self, shape: Shape, way: Alternative) -> bool:
-        return all(self._has(cell, amount) for cell, amount in way.charge) and self._may_fit(shape, way)
+        return self._fits(way.charge) and self._may_fit(shape, way)
 
     def refuses(self, least: Sequence[Charge]) -> bool:
         """Whether nothing has room because not even the least does, by `PendingQueue.least`."""
-        for charge in least:
-            for cell, amount in charge:
-                if not self._has(cell, amount):
-                    break
-            else:
-                return False
-        return bool(least)
+        return bool(least) and not any(map(self._fits, least))
 
     def can_ever_admit(self, shape: Shape) -> bool:
         """Whether a workload of the shape could start if nothing else ran; True where that is undecided."""
@@ -296,7 +285,10 @@ class QueueHeadroom:
         return headroom.ledger.borrowing_distance(self._queue, charge)
 
     def _ways(self, shape: Shape) -> Sequence[Alternative]:
-        return [self._narrowed(one) for one in shape.alternatives]
+        ways = self._narrow.get(shape)
+        if ways is None:
+            ways = self._narrow[shape] = [self._narrowed(one) for one in shape.alternatives]
+        return ways
 
     def _parts(self, shape: Shape) -> list[list[Alternative]]:
         return [[self._narrowed(one) for one in options] for options in shape.parts]
@@ -308,16 +300,8 @@ class QueueHeadroom:
         there, and the queue waits until it is back within its quota. The other way, the smallest flavor of a
         queue would set the largest workload of all.
         """
-        if not alternative.places:
-            return alternative
-        found = self._narrow.get(alternative)
-        if found is None:
-            left = [place for place in alternative.places if self._is_possible(place)]
-            found = alternative
-            if left and len(left) < len(alternative.places):
-                found = alternative.among(left)
-            self._narrow[alternative] = found
-        return found
+        left = [place for place in alternative.places if self._is_possible(place)]
+        return alternative.among(left) if 0 < len(left) < len(alternative.places) else alternative
 
     def _verdict(self, shape: Shape, alternative: Alternative) -> Verdict | None:
         if not shape.probe:
@@ -333,16 +317,26 @@ class QueueHeadroom:
             alternative = replace(alternative, through=self._through)
         return probe_of(shape, alternative)
 
-    def _has(self, cell: Cell, amount: int) -> bool:
+    def _fits(self, charge: Charge) -> bool:
         """Whether so much more may be charged just now."""
+        if self._is_first:
+            return self.reads.have(charge, self._headroom)
+        cells, spent, has_kept = self.reads.cells, self._headroom.spent, bool(self._kept)
+        for cell, amount in charge:
+            left = cells.get(cell)
+            # More may be left than is known.
+            if (left is None or has_kept or amount + spent.get(cell, 0) > left.ceiling) and not self._has(
+                cell, amount
+            ):
+                return False
+        return True
+
+    def _has(self, cell: Cell, amount: int) -> bool:
         headroom = self._headroom
-        if not self._is_first:
-            kept = self._kept.get(cell, 0) if self._kept else 0
-            return amount + kept <= headroom.available(self._queue, self._path, cell)
-        if amount <= self.reads.left(cell, headroom).amount:
-            return True
-        self.reads.lacked(cell, amount, headroom)
-        return False
+        if self._is_first:
+            return self.reads.have(((cell, amount),), headroom)
+        kept = self._kept.get(cell, 0) if self._kept else 0
+        return amount + kept <= headroom.available(self._queue, self._path, cell)
 
     def _is_possible(self, alternative: Alternative) -> bool:
         return all(amount <= self._most(cell) for cell, amount in alternative.charge)

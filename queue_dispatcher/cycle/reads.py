@@ -63,20 +63,21 @@ class Reads:
         self._probes.clear()
         self._distances.clear()
 
-    def left(self, cell: Cell, headroom: Headroom) -> Left:
-        """What is left of a cell, read once."""
-        left = self.cells.get(cell)
-        if left is None:
-            left = self.cells[cell] = Left(0, 0, 0, cell)
-            self._read(headroom, cell, left)
-        return left
-
-    def lacked(self, cell: Cell, amount: int, headroom: Headroom) -> None:
-        """So much was refused for want of a cell that was read."""
-        left = self.cells[cell]
-        if amount < left.lacked:
-            left.lacked = amount
-            left.lack(cell, self._path[-1], headroom.returned)
+    def have(self, charge: Charge, headroom: Headroom) -> bool:
+        """Whether so much of each cell is left. Each is read once, up to one of which it is not, for want of
+        which that is refused.
+        """
+        cells = self.cells
+        for cell, amount in charge:
+            left = cells.get(cell)
+            if left is None:
+                left = cells[cell] = self._read(headroom, cell)
+            if amount > left.amount:
+                if amount < left.lacked:
+                    left.lacked = amount
+                    left.lack(cell, self._path[-1], headroom.returned)
+                return False
+        return True
 
     def told(self, probe: str) -> None:
         """It looked at what the estimators say of a question."""
@@ -107,14 +108,14 @@ class Reads:
         for cell, left in cells.items():
             if returned.get(left.where, 0) >= left.rises:
                 # What was given back was mostly given to others, or is not for this queue.
-                self._read(headroom, cell, left)
+                left = cells[cell] = self._read(headroom, cell, left.lacked)
                 if left.amount >= left.lacked:
                     return False
         for cell, amount in charge:
             left = cells[cell]
             if amount + spent.get(cell, 0) > left.ceiling:
                 # More may be left than that: what was given back since, or was taken from others alone.
-                self._read(headroom, cell, left)
+                left = cells[cell] = self._read(headroom, cell, left.lacked)
                 if amount > left.amount:
                     return False
         return all(_flow(headroom, cell) == flow for cell, flow in self._distances.items())
@@ -137,12 +138,14 @@ class Reads:
             bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
             bounds.returned[cell] = min(bounds.returned.get(cell, UNLIMITED), returned + 1)
 
-    def _read(self, headroom: Headroom, cell: Cell, left: Left) -> None:
-        """What is left now, before anything is taken."""
-        left.quota = headroom.ledger.available_at(self._path, cell)
-        left.amount = min(left.quota, headroom.free(cell))
-        left.ceiling = headroom.spent.get(cell, 0) + left.amount
-        left.lack(cell, self._path[-1], headroom.returned)
+    def _read(self, headroom: Headroom, cell: Cell, lacked: float = inf) -> Left:
+        """What is left now, before anything is taken; ``lacked``: the least that was refused before."""
+        quota = headroom.ledger.available_at(self._path, cell)
+        amount = min(quota, headroom.free(cell))
+        left = Left(amount, quota, headroom.spent.get(cell, 0) + amount, (self._path[-1], cell), lacked)
+        if lacked < inf:
+            left.lack(cell, self._path[-1], headroom.returned)
+        return left
 
 
 def _flow(headroom: Headroom, cell: Cell) -> tuple[int, int]:

@@ -21,7 +21,17 @@ from queue_dispatcher.cycle.reservation import Reservation, Reservations
 from queue_dispatcher.cycle.sharing import Sharing, sharing
 from queue_dispatcher.cycle.snapshot import Looks, Snapshot, Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
-from tests.dispatcher.cycle.builders import BACKFILL, BEST_EFFORT, STRICT, Fleet, bound, preplaced, wherever
+from tests.dispatcher.cycle.builders import (
+    BACKFILL,
+    BEST_EFFORT,
+    STRICT,
+    Fleet,
+    admitted,
+    bound,
+    preplaced,
+    probed,
+    wherever,
+)
 from tests.dispatcher.ledger.builders import cell, charge, grow, owns, queue, root
 
 QUEUES = ("q0", "q1", "q2", "q3", "alone")
@@ -353,3 +363,41 @@ def test_the_next_decision_is_due_when_one_that_is_refused_may_get_a_reservation
         fleet.queues.pop("c", None)
     # From then on each reservation has times of its own.
     assert (due, reserved) == ([10, 30, 100], [[], ["a2"], ["a2", "b2"]])
+
+
+def test_a_flavor_that_can_never_take_it_any_more_is_left_out() -> None:
+    fleet, cycles = Fleet(root("q", one_gpu=8, two_gpu=8)), AdmissionCycles()
+    fleet.submit("q", "runs", one_gpu=6, two_gpu=6)
+    fleet.cycle()
+    fleet.submit("q", "waits", preplaced((wherever(bound("a", one_gpu=4), bound("b", two_gpu=4)),), probe=""))
+    assert not admitted(cycles.decide(fleet.snapshot(free={"one_gpu": 2, "two_gpu": 2}), 1))
+    fleet.finish("runs")
+    decision = cycles.decide(fleet.snapshot(free={"one_gpu": 2, "two_gpu": 8}), 2)
+    assert [action.alternative.charge for action in decision.actions] == [charge(two_gpu=4)]
+
+
+def test_the_least_that_was_refused_is_found_when_there_is_room_for_it() -> None:
+    fleet, cycles = Fleet(root("q", gpu=8, cpu=8)), AdmissionCycles()
+    fleet.submit("q", "ends", gpu=1)
+    fleet.submit("q", "runs", gpu=5, cpu=4)
+    assert set(fleet.cycle()) == {"ends", "runs"}
+    fleet.submit("q", "three", gpu=3, priority=2)
+    fleet.submit("q", "five", gpu=5, priority=1)
+    fleet.submit("q", "other", cpu=5)
+    assert not fleet.carry_out(cycles.decide(fleet.snapshot(), 1))
+    fleet.finish("ends")
+    assert fleet.carry_out(cycles.decide(fleet.snapshot(), 2)) == ["three"]
+
+
+def test_who_was_refused_is_looked_at_anew_also_once_the_one_behind_it_was_kept() -> None:
+    fleet, cycles = Fleet(root("q", gpu=9), root("elsewhere", gpu=9)), AdmissionCycles()
+    fleet.submit("q", "runs", gpu=5)
+    fleet.cycle()
+    fleet.submit("q", "five", gpu=5, priority=1)
+    fleet.submit("q", "asked", gpu=2, probe="p")
+    assert probed(cycles.decide(fleet.snapshot(), 1)) == ["asked"]
+    # As far as is plain that could be of its own.
+    fleet.ledger.charge("elsewhere", charge(gpu=3))
+    assert probed(cycles.decide(fleet.snapshot(), 2)) == ["asked"]
+    fleet.finish("runs")
+    assert admitted(cycles.decide(fleet.snapshot(), 3)) == ["five"]
