@@ -7,7 +7,7 @@ All is counted in GPUs, of which a workload takes so many of one cluster and of 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from queue_dispatcher.cache.claims import CLAIMED_MS
 
@@ -78,16 +78,17 @@ class Pods:
 
 @dataclass
 class _Plan:
-    """A plan under way. ``place``: of its workload among those that have plans, by when the first was made;
-    ``of_quota``: the same where quota is short, not room.
-    ``reckoned``: those that went before it when it was made, and in which clusters. ``gone``: how many have
-    been displaced by it; ``has_claim``: or by one before it. ``passed``: those of more right that have
-    started since. ``since_ms``: when it was made.
+    """A plan under way, that was ``made_in`` a cluster; by now its room may be in another, ``cluster``.
+    ``place``: of its workload among those that have plans, by when the first was made; ``of_quota``: the same
+    where quota is short, not room. ``reckoned``: those that went before it when it was made, and in which
+    clusters. ``gone``: how many have been displaced by it; ``has_claim``: or by one before it. ``passed``:
+    those of more right that have started since. ``since_ms``: when it was made.
     """
 
     workload: str
     queue: str
     rank: Rank
+    made_in: str
     cluster: str
     place: int
     of_quota: int
@@ -96,6 +97,16 @@ class _Plan:
     since_ms: int
     gone: int = 0
     passed: set[str] = field(default_factory=set)
+
+
+class _Room(NamedTuple):
+    """How many GPUs are left to a plan; with those that have passed it by right; and with those of pods that
+    outlive its claim.
+    """
+
+    left: int
+    with_passed: int
+    with_stuck: int
 
 
 class Judging:
@@ -129,7 +140,7 @@ class Judging:
         has_claim = before is not None and before.has_claim
         reckoned = {one.workload: one.cluster for one in self._plans.values() if one.place < place}
         self._plans[workload] = _Plan(
-            workload, queue, rank, cluster, place, of_quota, reckoned, has_claim, now_ms
+            workload, queue, rank, cluster, cluster, place, of_quota, reckoned, has_claim, now_ms
         )
         if before is None:
             # Those of its queue that stand behind it come after it, and so after those made in between.
@@ -207,30 +218,36 @@ class Judging:
 
     def _outcome(self, plan: _Plan, now_ms: int) -> str:
         """Who is in its way: nobody, then it was called off for nothing; or those of more right, and pods
-        that outlive the claim, without which it would have room.
+        that outlive the claim, without which it would have room: where it is made now, or where it was to be
+        first, since nobody has gone for any other.
         """
-        asks, pods = self._pods.asks[plan.workload], self._pods
+        asks, now = self._pods.asks[plan.workload], self._room(plan, plan.cluster, now_ms)
+        if asks <= now.left:
+            return LOST
+        found = (now, self._room(plan, plan.made_in, now_ms))
+        if any(asks <= one.with_passed for one in found):
+            return HANDED
+        return STAYED if any(asks <= one.with_stuck for one in found) else LOST
+
+    def _room(self, plan: _Plan, cluster: str, now_ms: int) -> _Room:
+        """What the plan has of the cluster and of quota, whichever is less."""
+        pods = self._pods
         # What has not gone by the end of a claim has outlived it, whenever it was stopped.
         is_over = now_ms - plan.since_ms >= CLAIMED_MS
-        left, passed, stays = [], [], []
-        for cluster in (plan.cluster, ""):
-            clusters = [cluster] if cluster else list(pods.sizes)
-            there = pods.sizes[cluster] if cluster else pods.quota
+        rooms = []
+        for at in (cluster, ""):
+            clusters = [at] if at else list(pods.sizes)
+            there = pods.sizes[at] if at else pods.quota
             running = sum((pods.running[one] for one in clusters), Counter[str]())
             # What is to go is charged no more.
-            going = pods.going[cluster] if cluster else {}
+            going = pods.going[at] if at else {}
             stuck = sum(gpus for (_, at_ms), gpus in going.items() if is_over or now_ms - at_ms >= CLAIMED_MS)
-            rights = self._before(plan, cluster)
-            claimed = [one.workload for one in rights if cluster in ("", one.cluster)]
-            left.append(there - running.total() - stuck - sum(pods.asks[one] for one in claimed))
+            claimed = [one.workload for one in self._before(plan, at) if at in ("", one.cluster)]
+            left = there - running.total() - stuck - sum(pods.asks[one] for one in claimed)
             came = {*claimed, *(one for one in plan.passed if running[one])}
-            passed.append(sum(pods.asks[one] for one in came if not self._is_reckoned(plan, one, cluster)))
-            stays.append(stuck)
-        if asks <= min(left):
-            return LOST
-        if asks <= min(map(sum, zip(left, passed, strict=True))):
-            return HANDED
-        return STAYED if asks <= min(map(sum, zip(left, passed, stays, strict=True))) else LOST
+            passed = sum(pods.asks[one] for one in came if not self._is_reckoned(plan, one, at))
+            rooms.append(_Room(left, left + passed, left + passed + stuck))
+        return _Room(*map(min, zip(*rooms, strict=True)))
 
     def _before(self, plan: _Plan, cluster: str) -> list[_Plan]:
         """Those under way of more right to room in the cluster, or if that is empty to quota."""

@@ -107,3 +107,20 @@ def test_who_starts_as_its_plan_is_given_up_has_started(*, settled: bool) -> Non
     judging.started("urgent", "main", (0, "1"), "m1")
     judging.settled()
     assert (counted.outcomes[LOST], counted.outcomes[STARTED]) == ((1, 0) if settled else (0, 1))
+
+
+@pytest.mark.parametrize(("free", "outcome"), [(3, HANDED), (4, LOST)])
+def test_who_is_overtaken_where_others_went_for_it_has_lost_nothing_by_room_elsewhere(
+    free: int, outcome: str
+) -> None:
+    """Unless that is all it needs."""
+    pods, counted = Pods(8, {"m1": 4, "m2": free}, {"urgent": 4, "first": 4}), Counted()
+    judging = Judging(pods, counted, counted.faults.append)
+    judging.begun("urgent", "main", (0, "1"), "m1", 0)
+    judging.displaced("urgent")
+    judging.started("first", "main", (-5, "2"), "m1")
+    pods.running["m1"]["first"] = 4
+    judging.moved("urgent", "m2")
+    judging.ended("urgent", 1)
+    judging.settled()
+    assert counted.outcomes[outcome] == 1
