@@ -53,14 +53,16 @@ def ledger_then(state: TurnState, now: Moment, *, until: str) -> Ledger:
 
 
 def _is_going(entry: Entry, now: Moment) -> bool:
-    """Whether it goes, for whomever: its eviction is being written, or it was suspended in its place."""
+    """Whether it goes, for whomever: its eviction is being written, or it was suspended in its place. One of
+    which nobody can tell whether it was made may stay for ever.
+    """
     requeue = entry.binding.requeue
     if entry.record is not None:
         return False
     if isinstance(requeue, RequeueRecord):
         # What has not gone by then is not counted on.
         return now.day_ms - stopped_ms(requeue) < CLAIMED_MS
-    return entry.is_writing
+    return entry.is_writing and not entry.is_open
 
 
 def _has_yielded(entry: Entry, displaced: Displaced) -> bool:

@@ -12,12 +12,13 @@ from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.turn import turn as turn_module
 from queue_dispatcher.turn.displacing import displace
+from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.plan_questions import PlanQuestion
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.usage_then import ledger_then
-from queue_dispatcher.turn.writes import Write
+from queue_dispatcher.turn.writes import Fate, Write
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, local_queue, service_class
@@ -370,6 +371,23 @@ def test_who_cannot_go_is_given_up_after_a_while() -> None:
     made.passes(30, step_s=10)
     assert not made.state.displacements
     assert not made.cache.ends.displaced_by
+
+
+def test_another_goes_where_nobody_can_tell_whether_the_first_did() -> None:
+    made = Hanging({"m1": 8})
+    furnish(made, 8, LOWER)
+    runs(made, "x", 4)
+    runs(made, "y", 4)
+    made.hangs = ("x", "y")
+    comes(made, "urgent", 4, "high")
+    settle(made)
+    (of_first,) = made.hanging
+    hear(made.state, Wrote(of_first, Fate.OPEN, "it cannot be read"), made.now)
+    made.hangs = (of_first.uid,)
+    made.passes(590, step_s=10)
+    assert (displaced(made), made.is_held("urgent")) == ([], True)
+    made.passes(30, step_s=10)
+    assert (of_first.uid, displaced(made), made.is_held("urgent")) == ("y", ["x"], False)
 
 
 def test_who_was_displaced_is_told_so_while_it_waits_for_its_minute() -> None:
