@@ -27,7 +27,9 @@ from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 
 MAX_EVICTING: Final = 16
-"""How many evictions may be on their way to the API server at once: half of what it takes side by side."""
+"""How many evictions may be on their way to the API server at once: half of what it takes side by side. Not
+among them those of which nobody can tell whether they were made, which may take for ever.
+"""
 MAX_LOOKS: Final = 256
 """How many workloads a turn looks at for that."""
 LOOK_AGAIN_MS: Final = 2_000
@@ -92,7 +94,8 @@ def _evicted(
 ) -> list[Write]:
     cache, writes = state.cache, list[Write]()
     for _ in range(MAX_LOOKS):
-        uid = first(order) if len(state.evicting) < MAX_EVICTING else None
+        on_their_way = sum(not cache.entries[uid].is_open for uid in state.evicting)
+        uid = first(order) if on_their_way < MAX_EVICTING else None
         if uid is None:
             break
         order.put_off(uid, now.elapsed_ms + LOOK_AGAIN_MS)

@@ -550,6 +550,20 @@ def test_so_many_at_once_are_on_their_way_and_all_of_them_go() -> None:
     assert made.charged() == 0
 
 
+def test_those_of_which_nobody_can_tell_whether_they_went_keep_nobody_else_running() -> None:
+    made = plane()
+    names = [f"x{number:02}" for number in range(MAX_EVICTING + 4)]
+    for name in names:
+        runs(made, name, pods=1)
+    made.elapsed_ms += MAY_S * 1000
+    left_open = turn(made.state, (), made.now).writes
+    for write in left_open:
+        hear(made.state, Wrote(write, Fate.OPEN, "it cannot be read"), made.now)
+    made.turn()
+    assert sorted(evicted(made)) == sorted(set(names) - {write.uid for write in left_open})
+    assert made.charged() == MAX_EVICTING
+
+
 # Draining.
 
 
