@@ -58,16 +58,18 @@ class PlanQuestion:
         return [asked] if asked is not None else []
 
     def _through(self, state: TurnState, now: Moment) -> frozenset[str]:
-        """For whom room is kept that it may use: itself, and if others go for it already those that wait
-        behind it. Plans in its cluster that were begun after its own were reckoned with that.
+        """For whom room is kept that it may use: itself, those that wait behind it, and if it takes only what
+        its queue owns, those that borrow. Plans in its cluster that were begun after its own were reckoned
+        with that.
         """
         item, before = self.waiter.item, self.before
-        if before is None:
-            return frozenset((item.id,))
-        begun = [of for of, one in state.displacements.items() if one.plan.cluster == before.plan.cluster]
-        later = frozenset(begun[begun.index(item.id) :])
         behind = state.reservations.through(item, self.waiter.rank, None, now.day_ms)
-        return later | behind
+        if all(amount <= self.ledger.balance(item.queue, cell) for cell, amount in self.way.charge):
+            behind |= state.reservations.lent(item.queue)
+        if before is None:
+            return behind | {item.id}
+        begun = [of for of, one in state.displacements.items() if one.plan.cluster == before.plan.cluster]
+        return behind | frozenset(begun[begun.index(item.id) :])
 
 
 def gone_for(state: TurnState, item_id: str, plan: Displacement | None) -> Iterator[Place]:

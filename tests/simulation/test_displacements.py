@@ -17,8 +17,10 @@ from queue_dispatcher.preemption.precedence import Precedence
 from queue_dispatcher.preemption.victims import Displacing
 from queue_dispatcher.turn import displaceable, turn
 from queue_dispatcher.turn.plan_search import PlanSearch
+from sandbox.simulation.objects import from_rfc3339
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
+from tests.simulation.accounts import record_of
 from tests.simulation.displaced import Displacements
 from tests.simulation.play import run
 
@@ -45,6 +47,18 @@ OWNERS = (
     .submit("borrowed3", "other", gpus=2, runs_s=400, priority=10, at_s=1)
     .submit("mine", "owner", gpus=2, pods=1, runs_s=40, at_s=20)
     .submit("more", "owner", gpus=2, runs_s=40, at_s=30)
+)
+# What others borrow holds a reservation by the time that the owner comes, which holds none.
+HELD = (
+    Story(until_s=600)
+    .cluster("a", gpus=8)
+    .queue("pool", gpus=0)
+    .queue("owner", gpus=6, parent="pool", reclaims="Any")
+    .queue("other", gpus=2, parent="pool", backfill=True)
+    .submit("own", "other", gpus=2, runs_s=4_000)
+    .submit("borrowed", "other", gpus=4, runs_s=4_000)
+    .submit("gang", "other", gpus=8, runs_s=10, at_s=5)
+    .submit("mine", "owner", gpus=6, runs_s=10, at_s=500)
 )
 PROMISED = (
     Story(until_s=60)
@@ -105,7 +119,7 @@ ROUND = (
     .submit("small", "none", gpus=1, runs_s=4_000, at_s=20)
     .submit("urgent", "none", gpus=3, pods=1, runs_s=4_000, priority=10, at_s=40)
 )
-STORIES = [(ROUND, 3), (FAIR, 0), (URGENT, 2), (OWNERS, 2), (PROMISED, 0), (STAYS, 0), (EQUAL, 0)]
+STORIES = [(ROUND, 3), (FAIR, 0), (URGENT, 2), (OWNERS, 2), (HELD, 1), (PROMISED, 0), (STAYS, 0), (EQUAL, 0)]
 
 
 @pytest.mark.parametrize("estimators", [False, True])
@@ -114,6 +128,23 @@ def test_nothing_is_broken_where_nothing_is_wrong(story: Story, count: int, *, e
     laws = told(story, estimators=estimators)
     assert not laws.broken, "\n".join(map(str, laws.broken))
     assert laws.displaced == count
+
+
+def test_whose_turn_is_first_displaces_others_in_what_is_reserved_for_those_behind_it() -> None:
+    """At once, and not only once it has a reservation of its own."""
+    story = (
+        Story(until_s=120)
+        .cluster("a", gpus=8)
+        .queue("main", gpus=8, backfill=True, displaces="LowerPriority")
+        .submit("x", gpus=8, runs_s=4_000)
+        .submit("gang", gpus=8, runs_s=10, at_s=5)
+        .submit("urgent", gpus=8, runs_s=4_000, priority=10, at_s=100)
+    )
+    world = told(story, estimators=True).world
+    urgent = world.binding("urgent")
+    record = record_of(urgent) if urgent is not None else None
+    assert record is not None
+    assert from_rfc3339(record["admittedAt"]) <= world.at_ms(115)
 
 
 def may_go(entry: Entry, now: Moment, *, borrows: bool) -> bool:
