@@ -58,7 +58,9 @@ class RunningSet:
         self.parked: set[str] = set()
         """Released, and put aside by Karmada as unschedulable."""
         self.unobserved: set[str] = set()
-        """Released, and overtaken by what was released later; or perhaps released, as far as is known."""
+        """Released, and overtaken by what was released later."""
+        self.open: set[str] = set()
+        """Perhaps released; nobody can tell yet, which may take for ever."""
         self.retried: set[str] = set()
         """Placed, after tries in vain that its record still counts."""
         self.starting: set[str] = set()
@@ -134,12 +136,13 @@ class RunningSet:
 
     def is_starting(self, uid: str) -> bool:
         """Whether it is released and lacks a place."""
-        return any(uid in uids for uids in (self.in_flight, self.preplaced, self.parked, self.unobserved))
+        released = (self.in_flight, self.preplaced, self.parked, self.unobserved, self.open)
+        return any(uid in uids for uids in released)
 
     @property
     def unplaced(self) -> Collection[str]:
         """What is released, or about to be, and lacks a place."""
-        return self.in_flight | self.preplaced | self.parked | self.unobserved
+        return self.in_flight | self.preplaced | self.parked | self.unobserved | self.open
 
     def put(self, entry: Entry, charged: BindingCharge | None, now: Moment) -> None:
         """The entry is as it is, charged so."""
@@ -147,7 +150,6 @@ class RunningSet:
         phase = phase_of(entry)
         # What is held for a kick is about to be let go.
         is_kicked = isinstance(entry.state, HeldWithin) and entry.seen.kicks > 0
-        # Nobody can tell yet whether it was released, which may take for ever.
         is_open = is_assumed and entry.is_open
         is_sent = is_assumed and not is_open
         is_preplaced = is_sent and entry.admission is not None and uid in entry.admission.choices
@@ -155,7 +157,8 @@ class RunningSet:
         _keep(self.preplaced, uid, is_preplaced)
         _keep(self.in_flight, uid, is_under_way and not is_preplaced)
         _keep(self.parked, uid, isinstance(phase, Unplaced))
-        _keep(self.unobserved, uid, is_open or isinstance(phase, Unobserved))
+        _keep(self.unobserved, uid, isinstance(phase, Unobserved))
+        _keep(self.open, uid, is_open)
         record = entry.effective_record
         placed = phase if isinstance(phase, Placed) else None
         unbound = placed.unbound if placed is not None else 0
@@ -217,7 +220,7 @@ class RunningSet:
     def drop(self, uid: str) -> None:
         """The binding is gone."""
         started = (self.retried, self.starting, self.unbound, self.uncounted)
-        released = (self.in_flight, self.preplaced, self.parked, self.unobserved)
+        released = (self.in_flight, self.preplaced, self.parked, self.unobserved, self.open)
         for uids in (*released, self.outgrown, self.gone, *started):
             uids.discard(uid)
         self.endings.drop(uid)

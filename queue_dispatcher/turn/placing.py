@@ -42,8 +42,8 @@ def take_notices(state: TurnState, now: Moment) -> None:
         for uid in estimates.settling():
             _settle(estimates, uid, cache.entries.get(uid), now)
         running = cache.running
-        under_way, put_aside = running.in_flight | running.preplaced, running.parked | running.unobserved
-        estimates.retain(under_way, put_aside, now.elapsed_ms)
+        under_way = running.in_flight | running.preplaced | running.open
+        estimates.retain(under_way, running.parked | running.unobserved, now.elapsed_ms)
     if cache.room:
         room, cache.room = cache.room, {}
         for cluster in room:

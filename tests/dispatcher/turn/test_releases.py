@@ -82,6 +82,16 @@ def test_what_nobody_can_tell_of_keeps_its_quota_and_no_place_in_the_release_win
     assert made.charged() == 2 * many
 
 
+def test_room_is_kept_for_what_may_have_been_released() -> None:
+    made = InDoubt({"m1": 8}, rooms={"m1": 8})
+    made.submit("open")
+    made.turn()
+    made.passes(600, step_s=60)
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert [(uid, *of.gangs) for uid, of in estimates.on_their_way(made.elapsed_ms)] == [("open", "m1")]
+
+
 def postponed(made: Plane, name: str, annotation: str) -> None:
     """Its record has a time of its next try that no pause reaches."""
 
