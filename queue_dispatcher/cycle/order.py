@@ -40,11 +40,17 @@ def in_order_of_queues(items: Iterable[Item]) -> list[Item]:
     """The same, of which none comes before those of its queue that stand before it: it is moved back to after
     them, so that all others have before them whom they had, or fewer, besides those of their own queues.
     """
-    found: list[Item] = []
-    for item in items:
-        behind = [one for one in found if one.queue == item.queue and standing(item) < standing(one)]
-        found = [one for one in found if one not in behind] + [item, *behind]
-    return found
+    by_queue: dict[str, list[tuple[tuple[int, int], int, Item]]] = {}
+    for place, item in enumerate(items):
+        by_queue.setdefault(item.queue, []).append((standing(item), place, item))
+    found: list[tuple[int, tuple[int, int], int, Item]] = []
+    for of in by_queue.values():
+        last = 0
+        # No two have the same place, so items are never compared.
+        for own, place, item in sorted(of):
+            last = max(last, place)
+            found.append((last, own, place, item))
+    return [item for *_, item in sorted(found)]
 
 
 def next_point_ms(item: Item, queue_ageing: Ageing, now_ms: int) -> int | None:
