@@ -414,12 +414,29 @@ class Displacements(Evictions):
                 continue
             if not any(self._would_do(one, binding, line, queue) for one in self._borrowers(queue)):
                 continue
+            if self._is_kept_for_owner(key, line, queue):
+                continue
             since_ms = self._owed_ms[key] = since.get(key, now_ms)
             self.owed += since_ms == now_ms
             if now_ms - since_ms > _STARTS_MS + self._slowest_ms():
                 reason = self.world.leader.waits().get(key) if self.world.leader is not None else None
                 told = f"for {(now_ms - since_ms) // 1000} s: {reason.kind if reason else None}"
                 self._break(_OWN, key, told)
+
+    def _is_kept_for_owner(self, key: str, line: SubmitLine, queue: str) -> bool:
+        """Whether room is reserved for another queue's own, which goes first: together they may own more than
+        there is.
+        """
+        own, trees = self._aged(queue, line, self._came_ms[key]), self._trees
+        for one in self.world.leader.reservations() if self.world.leader is not None else ():
+            item, gpus = one.item, sum(amount for _, amount in one.alternative.charge)
+            waited_ms = self.world.timeline.now_ms - item.enqueued_ms
+            if item.queue == queue or item.queue not in trees.quotas:
+                continue
+            goes_first = trees.quotas[item.queue].priority(item.priority, waited_ms) >= own
+            if goes_first and not trees.borrows(item.queue, self._used, gpus):
+                return True
+        return False
 
     def _firsts(self) -> Iterator[tuple[str, Obj, SubmitLine, str]]:
         """Who is first of those that wait in its queue: key, binding, line, queue."""
