@@ -24,7 +24,7 @@ def listed(*items: Object) -> Object:
     return {"apiVersion": "v1", "kind": "List", "items": list(items), "metadata": {}}
 
 
-NODE: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+NODE: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 BLOCK, HOST = "example.com/block", "kubernetes.io/hostname"
 
 
