@@ -33,6 +33,7 @@ class DefinitionSpec(KubeStruct, frozen=True):
 
     group: str = ""
     names: DefinitionNames = DefinitionNames()
+    scope: str = ""
     versions: list[DefinedVersion] | None = None
 
 

@@ -72,7 +72,13 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
     if unplaced and queue.scoring is not ScoringStrategy.MOST_ALLOCATED:
         yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")
     if unplaced == IS_ABOVE_OTHERS and queue.preemption != NO_PREEMPTION:
-        yield Problem("spec.preemption", f"no effect: {unplaced}")
+        for field, policy in (
+            ("withinClusterQueue", queue.preemption.within_cluster_queue),
+            ("reclaimWithinCohort", queue.preemption.reclaim_within_cohort),
+        ):
+            if policy != "Never":
+                # Its budget counts where it has queues below it.
+                yield Problem(f"spec.preemption.{field}", f"no effect: {unplaced}")
     if queue.parent and queue.preemption_budget is not None:
         yield Problem("spec.preemption.budget", "no effect: state it of the root of the tree of queues")
     yield from _of_reduction(queue)

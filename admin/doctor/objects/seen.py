@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from admin.doctor.evidence import Evidence, NotRead, Plane
 from admin.doctor.karmada_kinds import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -20,7 +22,7 @@ from admin.doctor.karmada_kinds import (
 from admin.doctor.objects.policies import Policy, read_policy
 from admin.doctor.registration import scope_in_force
 from fairway.kube.dump_items import title as named
-from fairway.kube.objects import object_key
+from fairway.kube.objects import ObjectMeta, object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from fairway.scope import Scope
 from queue_dispatcher.api.kinds import (
@@ -169,16 +171,17 @@ class Seen:
     def _feed(self, now_ms: int) -> None:
         cache = self.cache
         for cluster in self._listed(CLUSTERS):
-            cache.clusters.upsert(cluster)
+            cache.clusters.upsert(replace(cluster, metadata=_of_clusters(cluster.metadata)))
         for flavor in self._listed(RESOURCE_FLAVORS):
-            cache.flavors.upsert(flavor)
+            cache.flavors.upsert(replace(flavor, metadata=_of_clusters(flavor.metadata)))
         queues = cache.queues
         for queue in self._listed(CLUSTER_QUEUES):
-            queues.cluster_queues.upsert(queue)
+            queues.cluster_queues.upsert(replace(queue, metadata=_of_clusters(queue.metadata)))
         for local in self._listed(LOCAL_QUEUES):
             queues.local_queues.upsert(local)
         for service_class in self._listed(SERVICE_CLASSES):
-            queues.service_classes.upsert(service_class)
+            metadata = _of_clusters(service_class.metadata)
+            queues.service_classes.upsert(replace(service_class, metadata=metadata))
         for volcano in self._listed(VOLCANO_QUEUES):
             queues.volcano_queues.upsert(volcano)
         for priority in self._listed(PRIORITY_CLASSES):
@@ -231,6 +234,11 @@ class Seen:
         if listed.name not in self._plane.objects:
             return f"{listed.name} were not read"
         return ""
+
+
+def _of_clusters(metadata: ObjectMeta) -> ObjectMeta:
+    """Of a kind that has no namespaces: an API server drops what a file states of them."""
+    return replace(metadata, namespace="") if metadata.namespace else metadata
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from admin.doctor.platform.definitions import shipped
 from admin.doctor.refusals import Holds, Refusal, near, refusals
 from admin.doctor.schema_rules import cel_rules
 from admin.doctor.structural_schema import Schema, read_schema
-from fairway.kube.decoding import UNDECODABLE
+from fairway.kube.decoding import NAMED, UNDECODABLE
 from fairway.kube.dump_items import shown, title
 from fairway.names import API_VERSION, VERSION
 
@@ -58,6 +58,9 @@ def misfits(written: Iterable[Written]) -> Iterator[Finding]:
                 f"metadata.name: expected each object once, found it {there}: the later one counts",
                 f"leave one of them, or give them names of their own, in {one.file}",
             )
+        if one.kind in _without_namespaces() and _namespace(one.text):
+            told = "metadata.namespace: the kind has no namespaces, so an API server drops it"
+            yield Finding(Verdict.WARNING, subject, told, f"remove it from {one.file}")
         if subject != one.kind:
             first.setdefault(subject, one.file)
         verdict = Verdict.WARNING if one.is_stored else Verdict.ERROR
@@ -77,6 +80,19 @@ def misfits(written: Iterable[Written]) -> Iterator[Finding]:
 def our_schemas() -> Mapping[str, Schema]:
     """Of each of our kinds on Karmada's API server, with the metadata of all objects."""
     return {each.spec.names.kind: _with_metadata(each.schema_text(VERSION)) for each, _ in shipped()}
+
+
+@cache
+def _without_namespaces() -> frozenset[str]:
+    return frozenset(each.spec.names.kind for each, _ in shipped() if each.spec.scope == "Cluster")
+
+
+def _namespace(text: bytes) -> str:
+    try:
+        return NAMED.decode(text).metadata.namespace
+    except UNDECODABLE:
+        # Told where it was read.
+        return ""
 
 
 def refused(text: bytes, schema: Schema, holds: Holds | None, *, is_stored: bool = False) -> list[Refusal]:

@@ -146,7 +146,7 @@ def test_a_queue_above_others_displaces_nobody_and_is_told_so() -> None:
     stated = queue(preemption={"reclaimWithinCohort": "Any"})
     assert without_effect(stated) == ()
     assert [str(one) for one in without_effect(stated, IS_ABOVE_OTHERS)] == [
-        f"spec.preemption: no effect: {IS_ABOVE_OTHERS}"
+        f"spec.preemption.reclaimWithinCohort: no effect: {IS_ABOVE_OTHERS}"
     ]
 
 

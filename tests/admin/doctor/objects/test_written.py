@@ -121,6 +121,28 @@ def test_an_object_that_is_there_twice_in_one_file_or_in_two(tmp_path: Path) -> 
     assert str(tmp_path / "1.yaml") in there.remedy
 
 
+def test_a_namespace_of_what_has_none_is_dropped_and_told(tmp_path: Path) -> None:
+    """Where it was kept, a queue was not found by its name by those below it."""
+    above, below = ours("ClusterQueue", {}, name="pool"), ours("ClusterQueue", {"parent": "pool"})
+    local = ours("LocalQueue", {"clusterQueue": "main"})
+    for one in (above, below, local):
+        one["metadata"]["namespace"] = "team"
+    flavor, kept = ours("ResourceFlavor", {}), ours("ServiceClass", {})
+    flavor["metadata"]["namespace"] = kept["metadata"]["namespace"] = "team"
+    evidence = written(tmp_path, [above, below, local, flavor, kept])
+    assert [one for one in QUEUE_TREE.findings(evidence) if one.verdict is Verdict.ERROR] == []
+    found = [one for one in QUEUE_FIELDS.findings(evidence) if one.message.startswith("metadata.namespace: ")]
+    assert [(one.verdict, one.subject) for one in found] == [
+        (Verdict.WARNING, f"{kind} team/{name}")
+        for kind, name in (
+            ("ClusterQueue", "pool"),
+            ("ClusterQueue", "main"),
+            ("ResourceFlavor", "main"),
+            ("ServiceClass", "main"),
+        )
+    ]
+
+
 def test_what_is_right_and_what_an_api_server_has_is_not_told(tmp_path: Path) -> None:
     spec: Obj = {
         "nodeLabels": {"any/name": "value"},
