@@ -71,7 +71,7 @@ def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
         )
     if unplaced and queue.scoring is not ScoringStrategy.MOST_ALLOCATED:
         yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")
-    if unplaced == IS_ABOVE_OTHERS and queue.preemption != NO_PREEMPTION:
+    if unplaced == IS_ABOVE_OTHERS:
         for field, policy in (
             ("withinClusterQueue", queue.preemption.within_cluster_queue),
             ("reclaimWithinCohort", queue.preemption.reclaim_within_cohort),

@@ -93,9 +93,9 @@ def _evicted(
     state: TurnState, order: Order, now: Moment, first: Callable[[Order], str | None]
 ) -> list[Write]:
     cache, writes = state.cache, list[Write]()
+    on_their_way = sum(not cache.entries[uid].is_open for uid in state.evicting)
     for _ in range(MAX_LOOKS):
-        on_their_way = sum(not cache.entries[uid].is_open for uid in state.evicting)
-        uid = first(order) if on_their_way < MAX_EVICTING else None
+        uid = first(order) if on_their_way + len(writes) < MAX_EVICTING else None
         if uid is None:
             break
         order.put_off(uid, now.elapsed_ms + LOOK_AGAIN_MS)

@@ -52,7 +52,7 @@ class PlanSearch:
         self._state, self._cache, self._item, self._now = state, state.cache, waiter.item, now
         self._waiter, self._ways, self._starts_in = waiter, waiter.ways, waiter.starts_in
         # As it was decided on: it may be gone by now.
-        self._queue, *_ = state.queues[self._item.queue]
+        self._queue = state.queues[self._item.queue].queue
         # Those of which it is not known yet what they come to, with what is to be asked for that.
         self._asking: dict[int, PlanQuestion | None] = {}
         self._before = state.displacements.get(self._item.id)

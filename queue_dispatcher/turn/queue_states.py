@@ -13,12 +13,7 @@ from queue_dispatcher.cycle.sharing import Sharing
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.turn.budgets import out_of_budget
 from queue_dispatcher.turn.displacing import looks_of
-from queue_dispatcher.turn.state import TurnState
-
-Stated = tuple[ClusterQueue, QueueState, bool]
-"""And of what, by which it is known that it still holds; whether it then does, whatever the time, what others
-have used and for whom others are displaced.
-"""
+from queue_dispatcher.turn.state import Stated, TurnState
 
 
 def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> dict[str, Stated]:
@@ -33,10 +28,10 @@ def queue_states(state: TurnState, claims: Mapping[str, int], now: Moment) -> di
             continue
         pending.advance(now.day_ms)
         stated = known.get(name)
-        if stated is None or stated[0] is not queue:
-            stated = _restated(state, queue, pending, claims, None, now)
-        elif not stated[2] or stated[1].pending is not pending or refusal(name):
-            stated = _restated(state, queue, pending, claims, stated[1], now)
+        if stated is None or stated.queue is not queue:
+            stated = _stated(state, queue, pending, claims, None, now)
+        elif not stated.lasts or stated.state.pending is not pending or refusal(name):
+            stated = _stated(state, queue, pending, claims, stated.state, now)
         found[name] = stated
     return found
 
@@ -50,7 +45,7 @@ def growing(state: TurnState, now: Moment) -> tuple[Sequence[Item], Collection[s
     is_over_budget: dict[str, bool] = {}
     for name in {one.queue for one in found} & queues.keys():
         if name in state.queues:
-            stated = state.queues[name][1]
+            stated = state.queues[name].state
             stopped, is_over = stated.stopped, stated.is_over_budget
         else:
             exhausted = state.cache.usages.exhausted(queues[name], now.day_ms)
@@ -74,18 +69,6 @@ def _is_plain(queue: ClusterQueue) -> bool:
     return queue.fair_sharing is None and not queue.budgets and not queue.fungibility.may_displace_first
 
 
-def _restated(
-    state: TurnState,
-    queue: ClusterQueue,
-    pending: PendingQueue,
-    claims: Mapping[str, int],
-    before: QueueState | None,
-    now: Moment,
-) -> Stated:
-    stated = _stated(state, queue, pending, claims, before, now)
-    return queue, stated, stated.stopped is None and _is_plain(queue)
-
-
 def _stated(
     state: TurnState,
     queue: ClusterQueue,
@@ -93,14 +76,15 @@ def _stated(
     claims: Mapping[str, int],
     before: QueueState | None,
     now: Moment,
-) -> QueueState:
-    """The same object as before where nothing has changed."""
+) -> Stated:
+    """With the same object as before where nothing has changed."""
     usages = state.cache.usages
     sharing = usages.sharing(queue, pending.lines, now.day_ms)
     pending.shares = sharing.shares if sharing is not None else NOT_SHARED
     exhausted = usages.exhausted(queue, now.day_ms)
     stopped = _stopped(state, queue, exhausted, now)
     looks = looks_of(state, queue, claims) if not exhausted else None
+    lasts = stopped is None and _is_plain(queue)
     if (
         before is not None
         and before.pending is pending
@@ -109,8 +93,8 @@ def _stated(
         and before.is_over_budget is bool(exhausted)
         and before.looks == looks
     ):
-        return before
-    return QueueState(
+        return Stated(queue, before, lasts)
+    found = QueueState(
         name=queue.name,
         pending=pending,
         strategy=queue.strategy,
@@ -123,6 +107,7 @@ def _stated(
         is_over_budget=bool(exhausted),
         looks=looks,
     )
+    return Stated(queue, found, lasts)
 
 
 def _stopped(

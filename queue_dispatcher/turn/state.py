@@ -65,6 +65,16 @@ class Place(NamedTuple):
     workload: WorkloadReference
 
 
+class Stated(NamedTuple):
+    """What a cycle is told of a queue, and from what it follows, by which it is known that it still holds.
+    ``lasts``: it does then, whatever the time, what others have used and for whom others are displaced.
+    """
+
+    queue: ClusterQueue
+    state: QueueState
+    lasts: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Displacement:
     """Others are being displaced for an item that is to be charged so, by this plan, since ``since_ms``,
@@ -132,7 +142,7 @@ class TurnState:
         self.unclaimed: set[str] = set()
         self.over_budget: dict[str, str] = {}
         self.cycles = AdmissionCycles()
-        self.queues: dict[str, tuple[ClusterQueue, QueueState, bool]] = {}
+        self.queues: dict[str, Stated] = {}
         self.notices: list[Notice] = []
         self.etas: Mapping[str, Eta] = {}
 

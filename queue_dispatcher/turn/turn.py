@@ -192,7 +192,7 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
     grows, over_budget = growing(state, now)
     return Snapshot(
         ledger=cache.charges.ledger,
-        queues={name: one for name, (_, one, _) in state.queues.items()},
+        queues={name: one.state for name, one in state.queues.items()},
         envelope=cache.envelope(),
         verdicts=verdicts_of(state, now),
         tokens=tokens,
