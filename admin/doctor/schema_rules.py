@@ -4,12 +4,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from admin.doctor.refusals import Holds
+from fairway.dra.cel import ENGINE_ERRORS
 
 if TYPE_CHECKING:
     from cel_expr_python.cel import Expression
-
-_REFUSED = (RuntimeError, ValueError, TypeError)
-"""What the engine raises: its own errors, and those of the binding about texts that are not UTF-8."""
 
 
 @cache
@@ -28,7 +26,7 @@ def cel_rules() -> Holds | None:
     def holds(rule: str, value: object) -> bool:
         try:
             return compiled(rule).eval(data={"self": value}).value() is True
-        except _REFUSED:
+        except ENGINE_ERRORS:
             return False
 
     return holds

@@ -30,7 +30,7 @@ _LOOKS_AT_DOMAINS = re.compile(
     r"|\bsize\s*\(\s*device\b"
 )
 _MISSING = "NOT_FOUND"
-_REFUSED = (RuntimeError, ValueError, TypeError)
+ENGINE_ERRORS = (RuntimeError, ValueError, TypeError)
 """What the engine raises: its own errors, and those of the binding about texts that are not UTF-8."""
 
 
@@ -72,7 +72,7 @@ def cel_selectors() -> Compile:
     def compile_selector(expression: str) -> Selector:
         try:
             return _CelSelector(expression, env.compile(expression))
-        except _REFUSED as error:
+        except ENGINE_ERRORS as error:
             reason = f"selector {shown(expression)} is not understood: {_first_line(str(error))}"
             return Undecided(Unknown(reason))
 
@@ -110,7 +110,7 @@ class _CelSelector:
         try:
             result = self._compiled.eval(data={"device": device})
             kind, value = result.type().name(), result.value()
-        except _REFUSED as error:
+        except ENGINE_ERRORS as error:
             return Unknown(f"selector {self._shown}: {_first_line(str(error))}")
         if isinstance(value, bool):
             return value

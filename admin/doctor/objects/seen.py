@@ -22,7 +22,7 @@ from admin.doctor.karmada_kinds import (
 from admin.doctor.objects.policies import Policy, read_policy
 from admin.doctor.registration import scope_in_force
 from fairway.kube.dump_items import title as named
-from fairway.kube.objects import ObjectMeta, object_key
+from fairway.kube.objects import object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from fairway.scope import Scope
 from queue_dispatcher.api.kinds import (
@@ -32,8 +32,9 @@ from queue_dispatcher.api.kinds import (
     SERVICE_CLASSES,
     VOLCANO_QUEUES,
 )
+from queue_dispatcher.api.objects import ClusterQueueObject, ResourceFlavorObject, ServiceClassObject
 from queue_dispatcher.bindings.binding import Binding, PolicyReference
-from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.cluster import CLUSTERS, ClusterObject
 from queue_dispatcher.bindings.objects import (
     CLUSTER_RESOURCE_BINDINGS,
     RESOURCE_BINDINGS,
@@ -52,6 +53,8 @@ from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.workloads.finished import is_finished
 
 T = TypeVar("T", bound=KubeObjectLike)
+Global = TypeVar("Global", ClusterObject, ResourceFlavorObject, ClusterQueueObject, ServiceClassObject)
+"""What is in no namespace."""
 
 SCHEDULED_BY = (
     "propagationpolicy.karmada.io/permanent-id",
@@ -171,17 +174,16 @@ class Seen:
     def _feed(self, now_ms: int) -> None:
         cache = self.cache
         for cluster in self._listed(CLUSTERS):
-            cache.clusters.upsert(replace(cluster, metadata=_of_clusters(cluster.metadata)))
+            cache.clusters.upsert(_in_no_namespace(cluster))
         for flavor in self._listed(RESOURCE_FLAVORS):
-            cache.flavors.upsert(replace(flavor, metadata=_of_clusters(flavor.metadata)))
+            cache.flavors.upsert(_in_no_namespace(flavor))
         queues = cache.queues
         for queue in self._listed(CLUSTER_QUEUES):
-            queues.cluster_queues.upsert(replace(queue, metadata=_of_clusters(queue.metadata)))
+            queues.cluster_queues.upsert(_in_no_namespace(queue))
         for local in self._listed(LOCAL_QUEUES):
             queues.local_queues.upsert(local)
         for service_class in self._listed(SERVICE_CLASSES):
-            metadata = _of_clusters(service_class.metadata)
-            queues.service_classes.upsert(replace(service_class, metadata=metadata))
+            queues.service_classes.upsert(_in_no_namespace(service_class))
         for volcano in self._listed(VOLCANO_QUEUES):
             queues.volcano_queues.upsert(volcano)
         for priority in self._listed(PRIORITY_CLASSES):
@@ -236,9 +238,11 @@ class Seen:
         return ""
 
 
-def _of_clusters(metadata: ObjectMeta) -> ObjectMeta:
-    """Of a kind that has no namespaces: an API server drops what a file states of them."""
-    return replace(metadata, namespace="") if metadata.namespace else metadata
+def _in_no_namespace(stated: Global) -> Global:
+    """An object of a kind that has no namespaces: an API server drops what a file states of them."""
+    if not stated.metadata.namespace:
+        return stated
+    return replace(stated, metadata=replace(stated.metadata, namespace=""))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

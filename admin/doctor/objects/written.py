@@ -63,8 +63,9 @@ def misfits(written: Iterable[Written]) -> Iterator[Finding]:
             yield Finding(Verdict.WARNING, subject, told, f"remove it from {one.file}")
         if subject != one.kind:
             first.setdefault(subject, one.file)
-        verdict = Verdict.WARNING if one.is_stored else Verdict.ERROR
-        for refusal in refused(one.text, schemas[one.kind], holds, is_stored=one.is_stored):
+        is_stored = one.is_stored
+        verdict = Verdict.WARNING if is_stored else Verdict.ERROR
+        for refusal in refused(one.text, schemas[one.kind], holds, is_stored=is_stored):
             yield _finding(refusal, verdict, subject, correct)
     if first and holds is None:
         yield Finding(
