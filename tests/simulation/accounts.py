@@ -348,6 +348,11 @@ class Trees:
     def root(self, name: str) -> str:
         return self.path(name)[-1]
 
+    def priority(self, name: str, stated: int, waited_ms: int) -> int:
+        """By which work goes that has waited in the queue for so long; as stated where there is no such."""
+        quota = self.quotas.get(name)
+        return quota.priority(stated, waited_ms) if quota is not None else stated
+
     def path(self, name: str) -> list[str]:
         """From the queue to its root; a parent that is not there is a pool without quota."""
         path = self._paths.get(name)

@@ -84,7 +84,7 @@ class Oracle:
 
     def _priority(self, item: Item) -> int:
         """As the ageing of its queue makes it."""
-        return self.trees.quotas[item.queue].priority(item.priority, self.now_ms - item.enqueued_ms)
+        return self.trees.priority(item.queue, item.priority, self.now_ms - item.enqueued_ms)
 
     def run(self) -> None:
         """Give turns until the release window is full, or nothing has room."""

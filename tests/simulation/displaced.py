@@ -433,7 +433,7 @@ class Displacements(Evictions):
             waited_ms = self.world.timeline.now_ms - item.enqueued_ms
             if item.queue == queue or item.queue not in trees.quotas:
                 continue
-            goes_first = trees.quotas[item.queue].priority(item.priority, waited_ms) >= own
+            goes_first = trees.priority(item.queue, item.priority, waited_ms) >= own
             if goes_first and not trees.borrows(item.queue, self._used, gpus):
                 return True
         return False

@@ -216,7 +216,7 @@ class Reserved(Decisions):
 
     def _priority(self, item: Item, now_ms: int) -> int:
         """As the ageing of its queue makes it."""
-        return self._trees.quotas[item.queue].priority(item.priority, now_ms - item.enqueued_ms)
+        return self._trees.priority(item.queue, item.priority, now_ms - item.enqueued_ms)
 
     def _reserves_of(self, queue: str) -> Reserves | None:
         quota = self._trees.quotas.get(queue)

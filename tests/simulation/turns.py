@@ -103,8 +103,7 @@ class Turns(Quiet):
 
     def _aged(self, queue: str, line: SubmitLine, came_ms: int, more_ms: int = 0) -> int:
         """The priority of who came then, as the ageing of its queue makes it by so much later than now."""
-        quota, waited_ms = self._trees.quotas.get(queue), self.world.timeline.now_ms - came_ms + more_ms
-        return quota.priority(line.priority, waited_ms) if quota is not None else line.priority
+        return self._trees.priority(queue, line.priority, self.world.timeline.now_ms - came_ms + more_ms)
 
     def _able(self, but: str = "") -> Iterator[tuple[str, SubmitLine, str]]:
         """Who is held and could run at once, within the quota of its own queue: key, line, queue. ``but``: as

@@ -265,6 +265,16 @@ def of_two() -> Hanging:
     return made
 
 
+def full_of_two() -> Hanging:
+    """Two fill it, and neither can be written."""
+    made = Hanging({"m1": 8})
+    furnish(made, 8, LOWER)
+    runs(made, "x", 4)
+    runs(made, "y", 4)
+    made.hangs = ("x", "y")
+    return made
+
+
 @pytest.mark.parametrize("dies", [False, True])
 def test_what_is_left_is_kept_for_whom_it_was_left(*, dies: bool) -> None:
     made = of_two()
@@ -283,11 +293,7 @@ def test_what_is_left_is_kept_for_whom_it_was_left(*, dies: bool) -> None:
 
 def test_who_starts_in_a_turn_is_not_counted_twice_for_those_behind_it() -> None:
     """As somebody that is charged, and as somebody for whom others go."""
-    made = Hanging({"m1": 8})
-    furnish(made, 8, LOWER)
-    runs(made, "x", 4)
-    runs(made, "y", 4)
-    made.hangs = ("x", "y")
+    made = full_of_two()
     comes(made, "first", 4, "high")
     comes(made, "second", 4, "high")
     settle(made)
@@ -374,11 +380,7 @@ def test_who_cannot_go_is_given_up_after_a_while() -> None:
 
 
 def test_another_goes_where_nobody_can_tell_whether_the_first_did() -> None:
-    made = Hanging({"m1": 8})
-    furnish(made, 8, LOWER)
-    runs(made, "x", 4)
-    runs(made, "y", 4)
-    made.hangs = ("x", "y")
+    made = full_of_two()
     comes(made, "urgent", 4, "high")
     settle(made)
     (of_first,) = made.hanging
